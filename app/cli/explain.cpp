@@ -100,8 +100,7 @@ void printPartOf(const Graph& graph, const Attempt& attempt, Context& context) {
 void printSharedReason(const Attempts& attempts, Context& context) {
   const BrokenChains chains = brokenChains(attempts);
   context.out << fmt::format("  · {} rules, {}\n", attempts.size(), outcomeName(Outcome::BrokenChain));
-  context.out << wrappedLines(
-                     fmt::format("      {}; a rule would need {}.", visibleText(chains.reason), chains.rulesNeeds), 0)
+  context.out << wrappedLines(fmt::format("      {}; expected: {}.", visibleText(chains.reason), chains.rulesNeeds), 0)
               << '\n';
 }
 

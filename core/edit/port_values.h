@@ -10,8 +10,8 @@
 
 namespace fuseline {
 
-/// On one of several ranks the output of a row-parallel GEMM is a term of a sum; its op gives the sum, which is this value.
-/// Else the value itself.
+/// On one of several ranks the output of a row-parallel GEMM is a term of a sum; its op gives the sum, which is this
+/// value. Else the value itself.
 const Value& summedOverRanks(const Graph& graph, const Value& value);
 
 class PortValues {

@@ -22,9 +22,12 @@ std::string wantedBy(const Attempt& attempt) {
 
 /// The sentence up to the op that a rule needs; empty: it has another form.
 std::string reasonOf(const Attempt& attempt) {
-  const std::string end = fmt::format("; {} would have to come next.", wantedBy(attempt));
-  const bool isPlain = isDistant(attempt) && attempt.repairs.empty() && attempt.explanation.ends_with(end);
-  return isPlain ? attempt.explanation.substr(0, attempt.explanation.size() - end.size()) : std::string();
+  if (!isDistant(attempt) || !attempt.repairs.empty()) return {};
+  const std::string wanted = wantedBy(attempt);
+  for (const std::string& end : {fmt::format(", not {}.", wanted), fmt::format("; expected {} next.", wanted)})
+    if (attempt.explanation.ends_with(end))
+      return attempt.explanation.substr(0, attempt.explanation.size() - end.size());
+  return {};
 }
 
 }  // namespace

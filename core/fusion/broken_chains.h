@@ -13,7 +13,7 @@ namespace fuseline {
 /// Rules that begin with one op and need another op after it than the one that follows.
 struct BrokenChains {
   const Attempt* first = nullptr;
-  std::string reason;      // "After fc1 (BasicLinear) comes act (GELU)"
+  std::string reason;      // "fc1 (BasicLinear) is followed by act (GELU)"
   std::string rulesNeeds;  // "Bias for ForwardLinearBiasAdd; ConstantScale for ForwardLinearScaleAdd, ..."
 };
 

@@ -83,13 +83,13 @@ std::string attemptText(const Graph& graph, const Attempt& attempt, std::size_t 
   return fmt::format("  {} {}{}\n", isFused ? "✓" : "·", head, body);
 }
 
-/// Attempts of one reason: "· fc1  broken chain: After fc1 (BasicLinear) comes ...; these rules need ..."
+/// Attempts of one reason: "· fc1  broken chain: fc1 (BasicLinear) is followed by ...; expected ..."
 std::string sharedReasonText(const Graph& graph, const std::vector<const Attempt*>& attempts, std::size_t count) {
   const BrokenChains chains = brokenChains(attempts);
   const std::string head = fmt::format("{:<38} {}", fmt::format("{} rules", attempts.size()),
                                        fmt::join(idListOf(graph, chains.first->nodes), " + "));
-  return fmt::format("  · {}  {}: {}; a rule would need {}.{}\n", head, outcomeName(Outcome::BrokenChain),
-                     chains.reason, chains.rulesNeeds, sameElsewhere(graph, *chains.first, count));
+  return fmt::format("  · {}  {}: {}; expected: {}.{}\n", head, outcomeName(Outcome::BrokenChain), chains.reason,
+                     chains.rulesNeeds, sameElsewhere(graph, *chains.first, count));
 }
 
 /// counts: by attempt, how many say the same.

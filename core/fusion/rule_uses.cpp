@@ -51,7 +51,8 @@ std::vector<RuleUse> ruleUses(const FusionReport& report, ExecutionMode pass, co
     (attempt.outcome == Outcome::Fused ? use.hits : use.misses).push_back(&attempt);
   }
   for (RuleUse& use : uses)
-    std::ranges::stable_partition(use.misses, [](const Attempt* attempt) { return !isDistant(*attempt); });
+    std::stable_partition(use.misses.begin(), use.misses.end(),
+                          [](const Attempt* attempt) { return !isDistant(*attempt); });
   return uses;
 }
 

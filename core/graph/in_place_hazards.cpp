@@ -6,6 +6,7 @@
 #include "core/ops/catalog.h"
 #include "core/ops/external.h"
 #include "core/ops/shared_attributes.h"
+#include "core/support/to_index.h"
 
 #include <algorithm>
 #include <array>
@@ -150,6 +151,29 @@ const Node* linearBefore(const Graph& graph, NodeId add) {
 
 DType dtypeOf(const Graph& graph, ValueId value) { return graph.value(value).spec.dtype; }
 
+/// By node: does this one depend on it? The modules of an export run in an order of their own, so an op that comes
+/// earlier in the graph may run later.
+std::vector<bool> upstreamOf(const Graph& graph, NodeId node) {
+  std::vector<bool> isUpstream(graph.nodes().size());
+  isUpstream[toIndex(node)] = true;
+  for (NodeId each = node; each >= 0; --each) {
+    if (!isUpstream[toIndex(each)]) continue;
+    for (const ValueId input : graph.node(each).inputs)
+      if (const NodeId producer = graph.value(input).producer; producer >= 0) isUpstream[toIndex(producer)] = true;
+  }
+  return isUpstream;
+}
+
+/// The op whose output the sum would overwrite although it is a view of a tensor from before: another
+/// te.ops.Sequential, which autograd forbids.
+const Node* returnsView(const Graph& graph, NodeId sum, const SharedTensor& tensor) {
+  const NodeId producer = graph.value(graph.node(sum).inputs[1]).producer;
+  if (producer < 0 || graph.pass() != ExecutionMode::Training) return nullptr;
+  const Node& node = graph.node(producer);
+  const bool isView = (isSame(node) && !isSave(node)) || (isAdd(node) && tensor.contains(node.inputs[1]));
+  return isView ? &node : nullptr;
+}
+
 std::optional<std::string> hazardOfSum(const Graph& graph, NodeId sum, const SharedTensor& tensor) {
   const auto nameOf = [&](ValueId value) { return graph.value(value).name; };
   for (const Node& node : graph.nodes())
@@ -162,12 +186,15 @@ std::optional<std::string> hazardOfSum(const Graph& graph, NodeId sum, const Sha
                        dtypeName(dtypeOf(graph, graph.node(sum).inputs[1])));
   if (linear && !linear->quantizers.input.rowwise && tensor.contains(linear->inputs[0]))
     return fmt::format("{} consumes that tensor, {}, while its GEMM adds to it", linear->id, nameOf(linear->inputs[0]));
+  if (const Node* const view = returnsView(graph, sum, tensor))
+    return fmt::format("autograd raises where another te.ops.Sequential overwrites the view that {} returns", view->id);
+  const std::vector<bool> isUpstream = upstreamOf(graph, sum);
   for (const ValueId value : tensor.values()) {
     if (graph.value(value).producer < 0 && isOfExternal(nameOf(value)))
       return fmt::format("{} may keep that tensor, {}, for backward", externalOf(nameOf(value)), nameOf(value));
     if (graph.value(value).isOutput) return fmt::format("that tensor, {}, is an output", nameOf(value));
     for (const Use& use : graph.value(value).uses)
-      if (use.node > sum && !isSame(graph.node(use.node)))
+      if (!isUpstream[toIndex(use.node)] && !isSame(graph.node(use.node)))
         return fmt::format("{} still needs that tensor, {}", graph.node(use.node).id, nameOf(value));
   }
   return std::nullopt;

@@ -307,7 +307,7 @@ void Connectivity::reportCycles(const std::vector<bool>& isSorted) {
     if (path.empty() || walkOf[op] != static_cast<int>(start)) continue;
     std::vector<std::size_t> cycle(std::ranges::find(path, op), path.end());
     std::ranges::reverse(cycle);
-    std::ranges::rotate(cycle, std::ranges::min_element(cycle));
+    std::rotate(cycle.begin(), std::ranges::min_element(cycle), cycle.end());
     reportCycle(cycle);
   }
 }

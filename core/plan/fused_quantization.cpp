@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
-#include <ranges>
 #include <string>
 
 #include <fmt/format.h>
@@ -48,8 +47,10 @@ FusedQuantization::WorkPlace FusedQuantization::placeOf(const GemmOperand& opera
   return {producer, findWrite(producer, produced)->key};
 }
 
+/// By an op: a step that only adds gradients up has none that could quantize.
 bool FusedQuantization::isMade(int tensor) const {
-  return std::ranges::any_of(m_steps, [&](const Step& step) { return findWrite(step, tensor) != nullptr; });
+  return std::ranges::any_of(
+      m_steps, [&](const Step& step) { return !step.nodes.empty() && findWrite(step, tensor) != nullptr; });
 }
 
 /// The backward step of the Bias that passes the gradient on to the step of this op, which is not there yet; nullptr:
@@ -125,8 +126,8 @@ std::vector<bool> FusedQuantization::neededTensors(const PlanOptions& options) c
 }
 
 Step& FusedQuantization::producerOf(int tensor) {
-  const auto producer = std::ranges::find_if(std::views::reverse(m_steps),
-                                             [&](const Step& step) { return findWrite(step, tensor) != nullptr; });
+  const auto producer = std::find_if(m_steps.rbegin(), m_steps.rend(),
+                                     [&](const Step& step) { return findWrite(step, tensor) != nullptr; });
   assert(producer != m_steps.rend());
   return *producer;
 }

@@ -301,7 +301,7 @@ std::vector<std::string> effectsOf(const Suggestion& suggestion, const DeviceMod
   const std::optional<double> ns = predictedNs(suggestion.saving(), device);
   if (ns && *ns > 0.0) texts.push_back(fmt::format("predicted to save {}", formatDuration(*ns)));
   std::vector<Effect> figures = figuresOf(suggestion);
-  std::ranges::stable_partition(figures, [](const Effect& effect) { return effect.saved > 0; });
+  std::stable_partition(figures.begin(), figures.end(), [](const Effect& effect) { return effect.saved > 0; });
   for (const Effect& effect : figures)
     if (effect.saved > 0) texts.push_back(effect.text);
   appendProducts(suggestion, texts);

@@ -97,7 +97,7 @@ std::optional<Diagnostic> noteSmallLayers(const Graph& graph, const Recipe& reci
                     .message = fmt::format("{} is estimated to make {} slower than 16 bits (H200 data sheet, 3 us per "
                                            "launch). Use larger GEMMs, or override {} to high precision: {}.",
                                            recipe.name(), layers.size() == 1 ? "a layer" : "layers",
-                                           listed(graph, layers), layers.size() == 1 ? "it" : "them")};
+                                           layers.size() == 1 ? "it" : "them", listed(graph, layers))};
 }
 
 }  // namespace fuseline

@@ -49,7 +49,8 @@ std::vector<Section> sectionsOf(const std::vector<WatchedLayer>& layers) {
     else
       found->push_back(layer);
   }
-  std::ranges::stable_partition(sections, [](const Section& section) { return section.front().isLogged; });
+  std::stable_partition(sections.begin(), sections.end(),
+                        [](const Section& section) { return section.front().isLogged; });
   return sections;
 }
 

@@ -20,6 +20,10 @@ Verdict readsQuantizedGradient(const Match& match) {
   const std::string& bias = match.node(0).id;
   const Node* reader = before(match);
   if (!reader) return Verdict::no(fmt::format("No op is upstream of {}, so its gradient is not quantized.", bias));
+  const Value& value = match.graph.value(match.node(0).inputs.front());
+  if (value.uses.size() > 1 || value.isOutput || reader->sequential != match.node(0).sequential)
+    return Verdict::no(
+        fmt::format("{} has other consumers or is in another te.ops.Sequential than {}.", value.name, bias));
   if (quantizersOf(*reader, TensorType::GradOutput).any()) return Verdict::yes();
   return Verdict::no(
       fmt::format("{} ({}), upstream of {}, does not quantize its output gradient. TransformerEngine fuses these ops "

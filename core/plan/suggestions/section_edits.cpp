@@ -68,6 +68,12 @@ std::string SectionEdits::addLike(const std::string& id, const Json& attributes)
   return addOp(id, like->operation, std::move(all));
 }
 
+void SectionEdits::removeOp(const std::string& id) {
+  for (const Wire& wire : m_section.wires)
+    if (wire.to.node == id) remove(wire);
+  m_group.edits.emplace_back(RemoveOp{id});
+}
+
 EditGroup SectionEdits::group(std::string label) && {
   m_group.label = std::move(label);
   std::ranges::stable_sort(m_group.edits, {}, turnOf);

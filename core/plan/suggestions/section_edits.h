@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace fuseline {
@@ -31,6 +32,12 @@ class SectionEdits {
   std::string addOp(std::string_view stem, std::string operation, Json attributes);
   /// One more of the same op, with other values of these attributes.
   std::string addLike(const std::string& id, const Json& attributes = Json::object());
+
+  void setAttribute(const std::string& id, std::string name, Json value) {
+    m_group.edits.emplace_back(SetAttribute{id, std::move(name), std::move(value)});
+  }
+  /// Removes an op with the wires into it. Its readers must read something else.
+  void removeOp(const std::string& id);
 
   EditGroup group(std::string label) &&;
   EditGroup group(std::string label) & { return std::move(*this).group(std::move(label)); }

@@ -61,6 +61,8 @@ constexpr std::array kFactories = {
     // It is about grouped layers of te.pytorch: te.ops calls all of its layers linear.
     Factory{"nvfp4_row_scaled_fwd_mxfp8_bwd_factory", [](OperandRole role) { return as("MXFP8BlockScaling", role); }},
     Factory{"nvfp4_row_scaled_fwd_high_precision_bwd_factory", rowScaledNvfp4, true},
+    // It is also about attention, which stays in high precision here.
+    Factory{"nvfp4_linear_fp8_dpa_factory", [](OperandRole role) { return as("NVFP4BlockScaling", role); }},
 };
 
 const Factory& factoryOf(const Attributes& fields) {

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # Compares Fuseline's chapter te with what TransformerEngine's own fuser does, and exported modules with imported ones.
 # SPDX-License-Identifier: Apache-2.0
-"""check_te_fuser.py PROGRAM [--random N]: PROGRAM is fuseline. Needs PyTorch and the Python part of TransformerEngine:
+"""check_te_fuser.py PROGRAM [--random N] [--chains N] [--first SEED] [FILE...]: PROGRAM is fuseline. Needs PyTorch and the Python part of TransformerEngine:
 `pip install torch onnxscript einops pydantic packaging && pip install --no-deps transformer_engine`. Its compiled part,
 which needs a GPU, is replaced by a mock: ops are made on the CPU with TransformerEngine's own quantizers and asked to fuse,
-but nothing is run. Exported modules are compared with their PLAN, and ten times as many chains (te_chains.py) with
-`fuse --rules te`. Ends with 77 where the packages are missing."""
+but nothing is run. Exported modules are compared with their PLAN, and random chains (te_chains.py) with
+`fuse --rules te`; FILEs instead of both, for training and inference. Ends with 77 where the packages are missing."""
 
 import argparse
 import collections
@@ -157,7 +157,7 @@ def communicates(path):
     return "userbuffers_comm_name" in path.read_text(encoding="utf-8")
 
 
-def cases(folder, num_random, num_ranks):
+def cases(folder, seeds, num_ranks):
     """(name, path, options) of pipelines."""
     ranks = ["--ranks", num_ranks]
     for path in test_te_export.EXAMPLES:
@@ -167,11 +167,20 @@ def cases(folder, num_random, num_ranks):
             if num_ranks == 1 or recipe not in WITHOUT_USERBUFFERS:
                 yield f"{path.name} {recipe}", path, ["--recipe", recipe, "--device", device, *ranks]
         yield f"{path.name} forward", path, ["--pass", "forward", "--device", "sm_90", *ranks]
-    for seed in range(num_random):
+    for seed in seeds:
         document, recipe = drawn(seed, num_ranks)
         path = folder / "drawn.fuseline"
         path.write_text(json.dumps(document), encoding="utf-8")
         yield f"random {seed} {recipe}, ranks: {num_ranks}", path, ["--recipe", recipe, "--device", "sm_90", *ranks]
+
+
+def files(paths):
+    """Cases of pipelines under their own recipes."""
+    for path in paths:
+        is_blackwell = re.search("MXFP8|NVFP4", path.read_text(encoding="utf-8"))
+        device = ["--device", "sm_100" if is_blackwell else "sm_90"]
+        yield f"{path.name}, training", path, device
+        yield f"{path.name}, inference", path, [*device, "--pass", "forward"]
 
 
 def capability_of(arguments):
@@ -181,7 +190,10 @@ def capability_of(arguments):
 def check(te, to_fuseline, case, folder):
     """The number of modules of a case, and what differs."""
     name, path, arguments = case
-    script = run("export", path, "--to", "te", *arguments)
+    try:
+        script = run("export", path, "--to", "te", *arguments)
+    except subprocess.CalledProcessError as refused:
+        return 0, [f"{name}: export ended with {refused.returncode}: {refused.stderr}"]
     exported = loaded(script)
     found = list(differences(te, exported, capability_of(arguments)))
     # A module of several ranks has the sizes of one; a pipeline has those of the whole layers.
@@ -217,7 +229,10 @@ def check_chain(te, seed, path, documented):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
-    parser.add_argument("--random", type=int, default=40, help="how many random pipelines")
+    parser.add_argument("files", nargs="*", type=pathlib.Path, help="pipelines to compare instead of examples and random ones")
+    parser.add_argument("--random", type=int, default=40, help="how many random pipelines, on one rank and on two")
+    parser.add_argument("--chains", type=int, default=400, help="how many random chains")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     options = parser.parse_args()
     test_te_export.PROGRAM = options.program
     te = import_te()
@@ -226,23 +241,31 @@ def main():
     sys.path.insert(0, str(ROOT / "resources" / "te"))
     import to_fuseline
 
-    num_modules, problems, documented = 0, [], collections.Counter()
-    numChains = 10 * options.random
+    num_modules, num_problems, documented = 0, 0, collections.Counter()
+
+    def report(problems):
+        nonlocal num_problems
+        num_problems += len(problems)
+        for problem in problems:
+            print(problem, flush=True)
+
+    seeds = range(options.first, options.first + options.random)
+    chains = range(options.first, options.first + options.chains)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for num_ranks in (1, 2):
             with group_of(num_ranks):
-                for case in cases(folder, options.random, num_ranks):
+                given = files(options.files) if num_ranks == 1 else []
+                for case in given if options.files else cases(folder, seeds, num_ranks):
                     num_found, found = check(te, to_fuseline, case, folder)
                     num_modules += num_found
-                    problems += found
-        for seed in range(numChains):
-            problems += check_chain(te, seed, folder / "chain.fuseline", documented)
-    print("\n".join(problems))
+                    report(found)
+        for seed in [] if options.files else chains:
+            report(check_chain(te, seed, folder / "chain.fuseline", documented))
     for reason, count in documented.items():
         print(f"documented: {reason}, in {count} chains")
-    print(f"{num_modules} modules and {numChains} chains, {len(problems)} differences")
-    return 1 if problems else 0
+    print(f"{num_modules} modules and {0 if options.files else len(chains)} chains, {num_problems} differences")
+    return 1 if num_problems else 0
 
 
 if __name__ == "__main__":

@@ -121,6 +121,10 @@ TEST(FuserTe, ARecipeThatQuantizesGradientsFusesBiasAndActivationBackward) {
   EXPECT_EQ(attemptOf(without, "BackwardActivationBias")->explanation,
             "fc1 (BasicLinear), upstream of bias, does not quantize its output gradient. TransformerEngine fuses these "
             "ops only under a recipe that quantizes gradients.");
+  // A tensor with other consumers ends its te.ops.Sequential.
+  const Graph branch =
+      chain(DType::BF16, {16, 16}, links, {.extraOutputs = {"fc1.y"}, .recipe = "Float8CurrentScaling"});
+  EXPECT_EQ(names(branch, fused(branch, kTe).backward), (Names{"BasicLinear", "Bias", "GELU", "BasicLinear"}));
 }
 
 /// SwiGLU is not among the activations that TransformerEngine fuses.

@@ -47,6 +47,24 @@ TEST(InPlaceHazards, AreNoneWhereNobodyReadsTheTensorAnyMore) {
             Reasons{});
 }
 
+// The two branches become modules of their own, which may run in any order.
+TEST(InPlaceHazards, AnOpOfAnotherBranchMayRunLater) {
+  const Graph graph = chain(DType::BF16, {32, 16},
+                            {link("GELU", "g"), link("Bias", "branch"), reading("x", link("GELU", "h")),
+                             inPlace(link("AddExtraInput", "add", "g.y"))},
+                            {.pass = ExecutionMode::Inference, .extraOutputs = {"branch.y"}});
+  EXPECT_EQ(hazards(graph), Reasons{"branch still needs that tensor, g.y"});
+}
+
+TEST(InPlaceHazards, AModuleDoesNotOverwriteTheViewOfAnother) {
+  const std::vector<testing::Link> links = {link("GELU", "g"), link("Identity", "same"),
+                                            reading("x", link("GELU", "h")),
+                                            inPlace(link("AddExtraInput", "add", "same.y"))};
+  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, links)),
+            Reasons{"autograd raises where another te.ops.Sequential overwrites the view that same returns"});
+  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, links, {.pass = ExecutionMode::Inference})), Reasons{});
+}
+
 // A linear layer keeps its input quantized under a recipe, and the plain input without one.
 TEST(InPlaceHazards, AreNoneWhereCodesAreKept) {
   const std::vector<testing::Link> links = {link("MakeExtraOutput", "save"), linear(16, "fc"),

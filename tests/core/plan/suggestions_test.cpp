@@ -24,6 +24,8 @@ namespace {
 
 using testing::firstDifference;
 using testing::runPlan;
+using testing::RunResults;
+using testing::uniformData;
 
 /// One op of a chain: "fc BasicLinear {...}".
 struct Op {
@@ -279,6 +281,47 @@ TEST(Suggestions, QuantizeOnceForAllReadersOfATensor) {
   for (const char* recipe : {"MXFP8BlockScaling", "Float8CurrentScaling"})
     EXPECT_FALSE(find(suggestions(twoReaders(fmt::format(R"(, "recipe": {{"name": "{}"}})", recipe))), label))
         << "It is quantized once.";
+}
+
+const Tensor& tensorOf(const NamedTensors& tensors, const std::string& name) {
+  return std::ranges::find(tensors, name, &NamedTensors::value_type::first)->second;
+}
+
+/// The weights of q and k, one after the other, as that of q.
+NamedTensors withMergedWeights(NamedTensors tensors) {
+  Tensor merged = tensorOf(tensors, "q.weight");
+  const Tensor& other = tensorOf(tensors, "k.weight");
+  merged.spec.shape.front() += other.spec.shape.front();
+  merged.data.insert(merged.data.end(), other.data.begin(), other.data.end());
+  std::erase_if(tensors,
+                [](const auto& each) { return each.first.ends_with(".weight") && each.first != "norm.weight"; });
+  tensors.emplace_back("q.weight", std::move(merged));
+  return tensors;
+}
+
+TEST(Suggestions, MergeLayersThatReadOneTensor) {
+  const PipelineDocument document = twoReaders("");
+  const std::vector<Suggestion> found = suggestions(document);
+  const Suggestion* merge = find(found, "Merge q, k into one layer");
+  ASSERT_TRUE(merge) << fmt::format("{}", fmt::join(labelsOf(found), ", "));
+  EXPECT_EQ(merge->proposal.kind, SuggestionKind::ChangesBehavior);
+  EXPECT_GT(merge->saving().launches, 0);
+  PipelineDocument changed = document;
+  ASSERT_TRUE(applyEdit(changed, merge->proposal.repair.edit));
+  const Analysis before = analyze(document), after = analyze(changed);
+  const NamedTensors given = uniformData(before.graph(), -0.5);
+  RunResults expected = runPlan(before.graph(), before.report, makeReferenceBackend(), 1, given);
+  RunResults actual = runPlan(after.graph(), after.report, makeReferenceBackend(), 1, withMergedWeights(given));
+  std::vector<double>& weight = expected["grad.q.weight"];
+  weight.insert(weight.end(), expected["grad.k.weight"].begin(), expected["grad.k.weight"].end());
+  expected.erase("grad.k.weight");
+  EXPECT_EQ(firstDifference(actual, expected, 1e-4), "");
+}
+
+TEST(Suggestions, MergeNoLayersThatDiffer) {
+  PipelineDocument document = twoReaders("");
+  ASSERT_TRUE(applyEdit(document, SetAttribute{"k", "weight_requires_grad", false}));
+  for (const Suggestion& each : suggestions(document)) EXPECT_NE(each.proposal.source, "merge_layers");
 }
 
 TEST(Suggestions, SayWhatElseAnAttributeChanges) {

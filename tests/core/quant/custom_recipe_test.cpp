@@ -41,6 +41,7 @@ TEST(CustomRecipe, HasTheFactoriesOfTransformerEngine) {
   EXPECT_EQ(scalingsOf(withFactory("mxfp8_fwd_nvfp4_bwd_factory")),
             "mx_1x32 mx_1x32 nv_1x16 nv_1x16~ nv_1x16 nv_1x16 ");
   EXPECT_EQ(scalingsOf(withFactory("nvfp4_1d_weight_factory")), "nv_1x16 nv_1x16 nv_1x16 nv_1x16~ nv_1x16 nv_1x16 ");
+  EXPECT_EQ(scalingsOf(withFactory("nvfp4_linear_fp8_dpa_factory")), scalingsOf(withFactory("nvfp4_factory")));
   const Recipe rl = withFactory("mxfp8_fwd_high_precision_bwd_factory");
   EXPECT_EQ(scalingsOf(rl), "mx_1x32 mx_1x32 - - - - ");
   EXPECT_TRUE(rl.isDequantized({TensorType::Weight, GemmRole::Dgrad}));
