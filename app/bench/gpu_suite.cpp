@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/bench/gpu_cases.h"
 #include "app/bench/json_lines.h"
+#include "app/bench/pair_table.h"
 #include "app/bench/suites.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/output_file.h"
@@ -228,26 +229,20 @@ std::string ceilingText(const GpuRow& row) {
   return fmt::format("{:.2f}x{}", row.ceiling, isNearCeiling(row.speedup, row.ceiling) ? "" : " !");
 }
 
-std::string milliseconds(const SampleStats& stats) { return fmt::format("{:.3f}", stats.median / 1e6); }
-
-void addRow(Table& table, const GpuResult& result, const DevicePeaks& peaks) {
+std::vector<Cell> cellsOf(const GpuResult& result, const DevicePeaks& peaks) {
   const GpuCase& what = result.what;
   std::vector<Cell> cells = {what.size.name, what.recipe, nameOf(what.pass)};
   if (!result.reason.empty()) {
     cells.emplace_back("does not run", Style::Dim);
-    return table.addRow(std::move(cells));
+    return cells;
   }
   const GpuRow row = rowOf(result, peaks);
   const auto microseconds = [](double ns) { return ns > 0.0 ? fmt::format("{:.1f}", ns / 1e3) : ""; };
-  for (Cell cell :
-       {Cell(milliseconds(row.unfused)), Cell(spreadText(row.unfused), Style::Dim), Cell(milliseconds(row.fused)),
-        Cell(spreadText(row.fused), Style::Dim), Cell(fmt::format("{}", row.fused.count), Style::Dim),
-        speedupCell(row.speedup), Cell(milliseconds(row.stepwise)), Cell(microseconds(row.launchNs)),
-        Cell(microseconds(row.stepwiseLaunchNs)), Cell(fmt::format("{:.1f}", row.fusedGflops / 1e3)),
-        Cell(row.rooflineShare > 0.0 ? fmt::format("{:.0f} %", 100.0 * row.rooflineShare) : ""),
-        Cell(ceilingText(row))})
-    cells.push_back(std::move(cell));
-  table.addRow(std::move(cells));
+  return pairCells(
+      std::move(cells), row,
+      {medianMs(row.stepwise), microseconds(row.launchNs), microseconds(row.stepwiseLaunchNs),
+       fmt::format("{:.1f}", row.fusedGflops / 1e3),
+       row.rooflineShare > 0.0 ? fmt::format("{:.0f} %", 100.0 * row.rooflineShare) : "", ceilingText(row)});
 }
 
 std::string reasonsOf(const std::vector<GpuResult>& results) {
@@ -262,27 +257,9 @@ std::string reasonsOf(const std::vector<GpuResult>& results) {
 
 void printTable(const std::vector<GpuResult>& results, const DevicePeaks& peaks, const DeviceInfo& device,
                 Context& context) {
-  Table table({{"size", Align::Left},
-               {"recipe", Align::Left},
-               {"pass", Align::Left},
-               {"unfused ms"},
-               {"± %"},
-               {"fused ms"},
-               {"± %"},
-               {"n"},
-               {"speed-up"},
-               {"stepwise ms"},
-               {"launch us"},
-               {"stepwise us"},
-               {"TFLOP/s"},
-               {"of limit"},
-               {"ceiling"}});
-  std::string pipeline;
-  for (const GpuResult& result : results) {
-    if (result.what.pipeline != pipeline) table.addHeading(result.what.pipeline);
-    pipeline = result.what.pipeline;
-    addRow(table, result, peaks);
-  }
+  Table table(pairColumns({{"size", Align::Left}, {"recipe", Align::Left}, {"pass", Align::Left}},
+                          {{"stepwise ms"}, {"launch us"}, {"stepwise us"}, {"TFLOP/s"}, {"of limit"}, {"ceiling"}}));
+  addRowsByPipeline(table, results, [&peaks](const GpuResult& result) { return cellsOf(result, peaks); });
   context.out << device.name << "\n";
   if (peaks.copyGBps > 0.0) context.out << peaksText(peaks, device.name) << "\n";
   context.out << "\n" << table.toString(context.hasColour);

@@ -1,6 +1,7 @@
 // Suite "cpu" of fuseline-bench: the examples at three sizes, fused against unfused, with the machine's peaks measured
 // in the same run.
 // SPDX-License-Identifier: Apache-2.0
+#include "app/bench/pair_table.h"
 #include "app/bench/suites.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/stat_cells.h"
@@ -181,35 +182,17 @@ Json toJson(const BenchRow& row) {
           {"gemmShare", row.gemmShare}};
 }
 
-void addRow(Table& table, const BenchRow& row) {
-  table.addRow({row.what.size.name, row.what.dtype, nameOf(row.what.pass),
-                fmt::format("{:.3f}", row.unfused.median / 1e6), spreadText(row.unfused),
-                fmt::format("{:.3f}", row.fused.median / 1e6), spreadText(row.fused),
-                fmt::format("{}", row.fused.count), speedupCell(row.speedup), fmt::format("{:.0f}", row.fusedGflops),
-                fmt::format("{:.0f} %", 100.0 * row.rooflineShare),
-                row.gemmShare > 0.0 ? fmt::format("{:.0f} %", 100.0 * row.gemmShare) : ""});
+std::vector<Cell> cellsOf(const BenchRow& row) {
+  return pairCells({row.what.size.name, row.what.dtype, nameOf(row.what.pass)}, row,
+                   {fmt::format("{:.0f}", row.fusedGflops), fmt::format("{:.0f} %", 100.0 * row.rooflineShare),
+                    row.gemmShare > 0.0 ? fmt::format("{:.0f} %", 100.0 * row.gemmShare) : ""});
 }
 
 void printTable(const BenchReport& report, Context& context) {
   context.out << peaksText(report.peaks, "cpu") << "\n\n";
-  Table table({{"size", Align::Left},
-               {"dtype", Align::Left},
-               {"pass", Align::Left},
-               {"unfused ms"},
-               {"± %"},
-               {"fused ms"},
-               {"± %"},
-               {"n"},
-               {"speed-up"},
-               {"GFLOP/s"},
-               {"of limit"},
-               {"GEMM of peak"}});
-  std::string pipeline;
-  for (const BenchRow& row : report.rows) {
-    if (row.what.pipeline != pipeline) table.addHeading(row.what.pipeline);
-    pipeline = row.what.pipeline;
-    addRow(table, row);
-  }
+  Table table(pairColumns({{"size", Align::Left}, {"dtype", Align::Left}, {"pass", Align::Left}},
+                          {{"GFLOP/s"}, {"of limit"}, {"GEMM of peak"}}));
+  addRowsByPipeline(table, report.rows, cellsOf);
   context.out << table.toString(context.hasColour);
   context.out
       << "\nof limit: roofline limit of the fused steps (from the measured peaks) / their time. GEMM of peak: FLOP/s "
