@@ -6,6 +6,7 @@
 #include "ui/canvas/layout_rows.h"
 #include "ui/canvas/metrics.h"
 #include "ui/layout/layered_layout.h"
+#include "ui/session/exports.h"
 
 #include <graphviz/cgraph.h>
 #include <graphviz/gvc.h>
@@ -130,6 +131,7 @@ NodePositions autoLayout(const PipelineDocument& document, const std::vector<Nod
     return inLanes;
   }
   NodePositions positions;
+  const std::lock_guard lock(graphvizMutex());
   const ContextHandle context(gvContext());
   const GraphHandle graph(agopen(mutableText("pipeline"), Agdirected, nullptr));
   setText(graph.get(), "rankdir", "LR");

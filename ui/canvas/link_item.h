@@ -52,6 +52,7 @@ class LinkItem : public QGraphicsPathItem {
   /// Drop here and the new op goes into this wire.
   void setDropTarget(bool isTarget);
   bool isDropTarget() const { return m_isDropTarget; }
+  QColor color() const;
   /// Is about to be cut.
   void setCut(bool isCut);
   bool isCut() const { return m_isCut; }
@@ -71,7 +72,6 @@ class LinkItem : public QGraphicsPathItem {
   bool saysAllInOneLine() const;
   void paintLabel(QPainter& painter) const;
   void paintChip(QPainter& painter) const;
-  QColor color() const;
   Link m_link;
   const Theme& m_theme;
   std::optional<TensorSpec> m_spec;
