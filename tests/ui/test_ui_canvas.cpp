@@ -14,9 +14,11 @@
 #include <QAction>
 #include <QApplication>
 #include <QDragEnterEvent>
+#include <QImage>
 #include <QInputDialog>
 #include <QLineEdit>
 #include <QMimeData>
+#include <QPainter>
 #include <QSignalSpy>
 #include <QTest>
 #include <QTimer>
@@ -38,6 +40,9 @@ class CanvasTest : public QObject {
   void anOpThatIsNotRunSaysSo();
   void dropsAnOpFromThePalette();
   void aDropBesideTheSelectedOpConnects();
+  void aTitleFromFarAwayStaysInItsArea_data();
+  void aTitleFromFarAwayStaysInItsArea();
+  void aWirePassesThroughReroutePoints();
   void aWireFillsRequiredSizes();
   void aNewPipelineHasNoError();
   void timesOfTheLastRunAreOnTheNodes();
@@ -214,6 +219,68 @@ void CanvasTest::aDropBesideTheSelectedOpConnects() {
 }
 
 /// As Tab fills them.
+void CanvasTest::aTitleFromFarAwayStaysInItsArea_data() {
+  QTest::addColumn<QString>("title");
+  for (const char* title : {"input_ids", "a_very_long_name_of_an_input", "MakeExtraOutput", "Short, then_a_long_one"})
+    QTest::newRow(title) << QString::fromLatin1(title);
+}
+
+void CanvasTest::aTitleFromFarAwayStaysInItsArea() {
+  QFETCH(const QString, title);
+  constexpr int kMarginPx = 40;
+  QImage image(80 + 2 * kMarginPx, 64, QImage::Format_RGB32);
+  image.fill(Qt::white);
+  const QRect area = image.rect().adjusted(kMarginPx, 0, -kMarginPx, 0);
+  {
+    QPainter painter(&image);
+    painter.setFont(scaledFont(kFarFontFactor, QFont::DemiBold));
+    drawFarTitle(painter, area, breakableTitle(title));
+  }
+  const auto isBlank = [&](int left, int right) {
+    for (int x = left; x < right; ++x)
+      for (int y = 0; y < image.height(); ++y)
+        if (image.pixelColor(x, y).lightness() < 128) return false;
+    return true;
+  };
+  QVERIFY(isBlank(0, area.left()) && isBlank(area.right() + 1, image.width()));
+  QVERIFY(!isBlank(area.left(), area.right()));
+}
+
+/// A double click adds one, a drag moves it, Delete removes it; each is one undo step.
+void CanvasTest::aWirePassesThroughReroutePoints() {
+  Fixture f(smallPipeline());
+  GraphView& view = f.window.canvas();
+  f.window.resize(1400, 900);
+  f.window.show();
+  view.zoomTo(1.0);
+  const auto& items = f.window.scene().canvasItems();
+  const auto wire = [&] {
+    return *std::ranges::find(items.links(), "act", [](const LinkItem* item) { return item->link().to.node; });
+  };
+  const auto isOnWire = [&](QPointF place) { return wire()->shape().contains(place); };
+  const QPointF middle = wire()->path().pointAtPercent(0.5);
+  view.centerOn(middle);
+  const auto onView = [&](QPointF place) { return view.mapFromScene(place); };
+  QTest::mouseDClick(view.viewport(), Qt::LeftButton, {}, onView(middle));
+  QCOMPARE(items.reroutes().items().size(), std::size_t{1});
+  const QPointF added = items.reroutes().items().front()->pos();
+  QVERIFY(isOnWire(added));
+  dragMouse(view.viewport(), onView(added), onView(added + QPointF(0, 160)));
+  const QPointF moved = items.reroutes().items().front()->pos();
+  QVERIFY(moved.y() > added.y() + 140 && isOnWire(moved));
+  QCOMPARE(f.session.pipeline().history().undoLabel(), std::string("Move reroute points"));
+  QTest::mouseClick(view.viewport(), Qt::LeftButton, {}, onView(moved));
+  f.window.scene().commands().removeSelected(Reconnect::No);
+  QVERIFY(items.reroutes().items().empty());
+  QVERIFY(wire() != nullptr);
+  f.session.pipeline().undo();
+  QCOMPARE(items.reroutes().items().front()->pos(), moved);
+  f.session.pipeline().undo();
+  QCOMPARE(items.reroutes().items().front()->pos(), added);
+  f.session.pipeline().undo();
+  QVERIFY(items.reroutes().items().empty());
+}
+
 void CanvasTest::aWireFillsRequiredSizes() {
   Fixture f(smallPipeline());
   QVERIFY(f.session.pipeline().apply(AddOp{.op = {.id = "late", .operation = "Linear"}}));

@@ -44,7 +44,7 @@ namespace {
 
 struct Dialog {
   explicit Dialog(Fixture& f)
-      : dialog([&f](const PipelineExporter& exporter) { return exportedPipeline(f.session, exporter); },
+      : dialog([&f](const PipelineExporter& exporter) { return exportedPipelineWork(f.session, exporter); },
                QStringLiteral("small.fuseline"), &f.window) {}
   QString text() const { return dialog.findChild<QPlainTextEdit*>()->toPlainText(); }
   QString notes() const { return dialog.findChild<QLabel*>()->text(); }

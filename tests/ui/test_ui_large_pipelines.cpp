@@ -7,6 +7,7 @@
 #include "ui/canvas/overview_map.h"
 #include "ui/layout/box_index.h"
 #include "ui/layout/layered_layout.h"
+#include "ui/session/plan_steps.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/long_job.h"
 #include "ui/widgets/seen_refresh.h"
@@ -20,6 +21,7 @@
 #include <QTest>
 #include <QThread>
 #include <QThreadPool>
+#include <QToolButton>
 
 #include <algorithm>
 #include <cmath>
@@ -54,6 +56,9 @@ class LargePipelinesTest : public QObject {
   void lanesKeepTheMainLineStraight();
   void aVeryLongChainIsLaidOutWithoutOverlaps();
   void anEditKeepsTheItemsOfOthers();
+  void anAttributeKeepsThePlanAndItsPanes();
+  void aProblemOfAnAttributeIsOnItsNode();
+  void canceledPlanningKeepsThePlanUntilItIsWanted();
   void wiresShowTheTensorsOfTheNewPlan();
   void movingANodeKeepsThePlan();
   void aPaneBehindAnotherIsRefreshedWhenItIsSeen();
@@ -361,6 +366,58 @@ void LargePipelinesTest::anEditKeepsTheItemsOfOthers() {
   QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "norm", .name = "eps", .value = 1e-3}));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(items.links() == links && items.hulls() == hulls && items.nodes() == nodes);
+}
+
+void LargePipelinesTest::anAttributeKeepsThePlanAndItsPanes() {
+  Fixture f(smallPipeline());
+  const LivePlan& plan = f.session.plan();
+  PlanSteps& steps = PlanSteps::of(plan);
+  const QSignalSpy planned(&steps, &PlanSteps::planChanged);
+  const auto eps = [&] {
+    const Graph& graph = plan.analysis()->graph();
+    return graph.node(graph.findNode("norm")).attributes.real("eps");
+  };
+  const double first = eps();
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "norm", .name = "eps", .value = 1e-3}));
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(eps(), 1e-3);
+  QVERIFY(steps.changedOps() == std::set<std::string>{"norm"});
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "norm", .name = "eps", .value = nullptr}));
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(eps(), first);
+  QCOMPARE(planned.count(), 0);
+  QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "M", .value = 48}));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(!steps.changedOps());
+  QCOMPARE(planned.count(), 1);
+}
+
+void LargePipelinesTest::aProblemOfAnAttributeIsOnItsNode() {
+  Fixture f(smallPipeline());
+  const auto worst = [&] { return f.window.scene().node("norm")->look().worst; };
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "norm", .name = "eps", .value = "nothing"}));
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(worst(), std::optional(Severity::Error));
+  f.session.pipeline().undo();
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(worst(), std::nullopt);
+}
+
+void LargePipelinesTest::canceledPlanningKeepsThePlanUntilItIsWanted() {
+  Fixture f(smallPipeline());
+  const auto before = f.session.plan().analysis();
+  QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "M", .value = 48}));
+  PlanSteps::of(f.session.plan()).cancel();
+  QVERIFY(!f.session.plan().isAnalysing());
+  QTest::qWait(0);
+  QCOMPARE(f.session.plan().analysis(), before);
+  auto* const note = f.window.findChild<QWidget*>(QStringLiteral("planning"));
+  QVERIFY(!note->isHidden());
+  for (QToolButton* button : note->findChildren<QToolButton*>())
+    if (!button->isHidden()) button->click();  // "Plan now" is the only one
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(f.session.plan().analysis()->graph().values().front().spec.shape.front(), std::int64_t{48});
+  QVERIFY(note->isHidden());
 }
 
 void LargePipelinesTest::wiresShowTheTensorsOfTheNewPlan() {

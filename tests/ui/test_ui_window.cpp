@@ -73,6 +73,7 @@ class WindowTest : public QObject {
   void overflowOfAToolBarIsSeen_data();
   void overflowOfAToolBarIsSeen();
   void f6WalksThroughTheVisiblePanes();
+  void theInspectorKeepsTheFocusOnItsField();
   void f6ReachesEveryPane();
   void deleteInATableLeavesTheOps();
   void f6ShowsWhereTheKeyboardIs();
@@ -333,6 +334,24 @@ void WindowTest::f6WalksThroughTheVisiblePanes() {
   }
   press(Qt::Key_F6);
   QVERIFY(hasFocus(window.numerics()));
+}
+
+void WindowTest::theInspectorKeepsTheFocusOnItsField() {
+  Fixture f(smallPipeline());
+  QVERIFY(activate(f));
+  const auto isThere = [&](const QString& name) {
+    const auto fields = f.window.inspector().findChildren<QLineEdit*>();
+    return std::ranges::any_of(fields, [&](const QLineEdit* field) { return field->accessibleName() == name; });
+  };
+  for (QLineEdit* field : f.window.inspector().findChildren<QLineEdit*>())
+    if (field->accessibleName() == QStringLiteral("Value of M")) field->setFocus();
+  QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "A", .value = 7}));
+  QTRY_VERIFY(isThere(QStringLiteral("Value of A")));  // the page was made anew
+  QVERIFY(QApplication::focusWidget());
+  QCOMPARE(QApplication::focusWidget()->accessibleName(), QStringLiteral("Value of M"));
+  f.session.pipeline().undo();
+  QTRY_VERIFY(!isThere(QStringLiteral("Value of A")));
+  QCOMPARE(QApplication::focusWidget()->accessibleName(), QStringLiteral("Value of M"));
 }
 
 void WindowTest::f6ReachesEveryPane() {

@@ -56,6 +56,8 @@ OrphanedOutputs CanvasCommands::orphans() const {
 void CanvasCommands::removeSelected(Reconnect reconnect) {
   const std::vector<Link> links = m_parts.items.selectedWires();
   std::vector<Edit> edits = m_parts.frames.removals();
+  if (std::vector<Edit> points = m_parts.items.reroutes().removals(); !points.empty())
+    edits.emplace_back(EditGroup{"Remove reroute points", std::move(points)});
   const bool areFramesAlone = links.empty() && m_parts.scope.selection().isEmpty();
   if (areFramesAlone && edits.empty()) return;
   if (!areFramesAlone)

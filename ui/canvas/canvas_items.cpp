@@ -60,10 +60,55 @@ bool showTensors(const std::vector<LinkItem*>& links, const Analysis& analysis) 
   return isOther;
 }
 
+using Nodes = std::map<std::string, NodeItem*>;
+
+/// In the order of the nodes.
+std::vector<QRectF> boxesOf(const Nodes& nodes) {
+  std::vector<QRectF> boxes;
+  for (const auto& [id, item] : nodes) boxes.push_back(item->sceneBox());
+  return boxes;
+}
+
+/// Around the nodes and hulls as they stand.
+WireRouter routerFor(const Nodes& nodes, const std::vector<HullItem*>& hulls) {
+  std::vector<QRectF> outlines;
+  for (const HullItem* hull : hulls)
+    if (hull->isVisible()) outlines.push_back(hull->outlineRect());
+  return {boxesOf(nodes), std::move(outlines)};
+}
+
+std::optional<QPointF> placeOf(const Nodes& nodes, const PortRef& port) {
+  const auto found = nodes.find(port.node);
+  return found == nodes.end() ? std::nullopt : found->second->portPosition(port);
+}
+
+/// Through its reroute points if it has any: where they are is the user's choice.
+void placeLink(LinkItem& item, const Nodes& nodes, const RerouteLayer& reroutes, WireRouter& wires) {
+  const Link& link = item.link();
+  const auto start = placeOf(nodes, {link.from.node, link.from.port, true});
+  const auto end = placeOf(nodes, {link.to.node, link.to.port, false});
+  item.setVisible(start && end);
+  if (!start || !end) return;
+  std::vector<QPointF> points = reroutes.pointsOf(link);
+  if (points.empty()) return item.setRoute(wires.route(*start, *end));
+  points.insert(points.begin(), *start);
+  points.push_back(*end);
+  item.setRoute(pathThrough(points));
+}
+
 }  // namespace
 
 CanvasItems::CanvasItems(QGraphicsScene& scene, Session& session, const CanvasScope& scope, const Theme& theme)
-    : m_scene(scene), m_session(session), m_scope(scope), m_theme(theme) {
+    : m_scene(scene),
+      m_session(session),
+      m_scope(scope),
+      m_theme(theme),
+      m_reroutes(std::make_unique<RerouteLayer>(scene, scope, theme)) {
+  connect(m_reroutes.get(), &RerouteLayer::moved, this, [this] {
+    WireRouter none({}, {});
+    for (LinkItem* item : m_links)
+      if (!m_reroutes->pointsOf(item->link()).empty()) placeLink(*item, m_nodes, *m_reroutes, none);
+  });
   connect(&session.runner(), &Runner::finished, this, [this] {
     m_hullsOf = {};  // the figures on their labels are others
     syncHulls();
@@ -151,6 +196,7 @@ void CanvasItems::sync(const std::vector<NodeLook>& looks, const std::function<b
   syncPositions(looks);
   for (const auto& [id, item] : m_nodes)
     if (!isInHand(*item)) isMoved = isMovedTo(*item, m_positions[id]) || isMoved;
+  isMoved = m_reroutes->sync(m_links) || isMoved;
   const bool haveHullsChanged = syncHullLooks();
   if (isMoved || haveHullsChanged) {
     ++m_shown.revision;
@@ -158,6 +204,20 @@ void CanvasItems::sync(const std::vector<NodeLook>& looks, const std::function<b
   }
   if (isMoved || haveHullsChanged || haveLinksChanged) placeLinks();
   syncBorders();
+}
+
+bool CanvasItems::syncOnly(const std::vector<NodeLook>& looks) {
+  const auto hasSamePorts = [this](const NodeLook& look) {
+    const NodeItem* item = node(look.id);
+    return item && item->look().inputs == look.inputs && item->look().outputs == look.outputs &&
+           item->look().size() == look.size();
+  };
+  if (!std::ranges::all_of(looks, hasSamePorts)) return false;
+  for (const NodeLook& look : looks)
+    if (node(look.id)->setLook(look)) ++m_shown.revision;
+  m_tensorsOf = m_scope.analysis();
+  m_hullsOf.analysis = m_session.plan().analysis();
+  return true;
 }
 
 void CanvasItems::removeNodes() {
@@ -273,32 +333,9 @@ void CanvasItems::followNodes() {
   placeBorders();
 }
 
-/// In the order of m_nodes.
-std::vector<QRectF> CanvasItems::nodeBoxes() const {
-  std::vector<QRectF> boxes;
-  for (const auto& [id, item] : m_nodes) boxes.push_back(item->sceneBox());
-  return boxes;
-}
-
-/// Those of the nodes as they stand.
-WireRouter CanvasItems::router() const {
-  std::vector<QRectF> hulls;
-  for (const HullItem* hull : m_hulls)
-    if (hull->isVisible()) hulls.push_back(hull->outlineRect());
-  return {nodeBoxes(), std::move(hulls)};
-}
-
 void CanvasItems::placeLinks() {
-  WireRouter wires = router();
-  for (LinkItem* item : m_links) {
-    const Link& link = item->link();
-    const NodeItem* from = node(link.from.node);
-    const NodeItem* to = node(link.to.node);
-    const auto start = from ? from->portPosition({link.from.node, link.from.port, true}) : std::nullopt;
-    const auto end = to ? to->portPosition({link.to.node, link.to.port, false}) : std::nullopt;
-    item->setVisible(start && end);
-    if (start && end) item->setRoute(wires.route(*start, *end));
-  }
+  WireRouter wires = routerFor(m_nodes, m_hulls);
+  for (LinkItem* item : m_links) placeLink(*item, m_nodes, *m_reroutes, wires);
   placeLabels();
 }
 
@@ -313,7 +350,7 @@ void CanvasItems::placeLabels() {
 }
 
 void CanvasItems::placeHulls() {
-  const BoxIndex nodes(nodeBoxes());
+  const BoxIndex nodes(boxesOf(m_nodes));
   std::vector<const NodeItem*> items;  // in the order of the index
   for (const auto& [id, item] : m_nodes) items.push_back(item);
   for (HullItem* hull : m_hulls) {
@@ -337,15 +374,15 @@ void CanvasItems::placeHulls() {
   placeHullLabels(nodes);
 }
 
-/// A label longer than its hull goes on to the right, up to the next node or label.
+/// A label longer than its hull goes on to the right, up to the next node or label, and a gap before it.
 void CanvasItems::placeHullLabels(const BoxIndex& nodes) {
   constexpr double kGapPx = 6.0;
   std::vector<QRectF> areas;
   for (const HullItem* hull : m_hulls) areas.push_back(hull->isVisible() ? hull->wholeLabelArea() : QRectF());
   const BoxIndex labels(std::move(areas));
   for (std::size_t i = 0; i < m_hulls.size(); ++i) {
-    const QRectF& whole = labels.boxes()[i];
-    double end = whole.right() + kGapPx;
+    const QRectF whole = labels.boxes()[i].adjusted(0, 0, kGapPx, 0);
+    double end = whole.right();
     for (const BoxIndex* index : {&labels, &nodes})
       for (const std::size_t near : index->near(whole)) {
         const QRectF& other = index->boxes()[near];  // its own label does not begin to the right of itself

@@ -8,6 +8,7 @@
 #include "ui/canvas/hull_item.h"
 #include "ui/canvas/link_item.h"
 #include "ui/canvas/node_item.h"
+#include "ui/canvas/reroutes/reroute_layer.h"
 #include "ui/canvas/wire_route.h"
 #include "ui/layout/box_index.h"
 
@@ -60,6 +61,7 @@ class CanvasItems : public QObject {
     int revision = 0;        // another number after a sync that changed nodes or hulls
   };
   const Shown& shown() const { return m_shown; }
+  RerouteLayer& reroutes() const { return *m_reroutes; }
 
   HullFilter hullFilter() const { return m_hullFilter; }
   void setHullFilter(HullFilter filter);
@@ -70,6 +72,9 @@ class CanvasItems : public QObject {
 
   /// Nodes that are in the user's hand stay where they are.
   void sync(const std::vector<NodeLook>& looks, const std::function<bool(const NodeItem&)>& isInHand);
+  /// The same where only these nodes may look otherwise, and no hull, wire or border does. False: one of them has other
+  /// ports than before, or is not shown, and nothing was changed.
+  bool syncOnly(const std::vector<NodeLook>& looks);
   void removeNodes();
   void syncHulls();
   /// Wires, hulls and borders go where the nodes are.
@@ -87,8 +92,6 @@ class CanvasItems : public QObject {
   /// Whether another fusion is shown, or one of them says something else.
   bool syncHullLooks();
   void syncBorders();
-  std::vector<QRectF> nodeBoxes() const;
-  WireRouter router() const;
   void placeLinks();
   void placeLabels();
   void placeHulls();
@@ -102,6 +105,7 @@ class CanvasItems : public QObject {
   std::map<std::string, NodeItem*> m_nodes;
   std::vector<NodeItem*> m_nodesInOrder;  // of the looks
   Shown m_shown;
+  const std::unique_ptr<RerouteLayer> m_reroutes;
   std::vector<LinkItem*> m_links;
   std::vector<HullItem*> m_hulls;
   std::vector<BorderItem*> m_borders;

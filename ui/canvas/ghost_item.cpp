@@ -57,7 +57,7 @@ void GhostItem::paintTexts(QPainter& painter, const QRectF& box, bool isFar) con
   title.setStrikeOut(m_kind == DocumentChange::Kind::Removed);
   painter.setFont(title);
   if (isFar)
-    return painter.drawText(area, static_cast<int>(Qt::AlignCenter | Qt::TextWordWrap), breakableTitle(look().title));
+    return drawFarTitle(painter, area, look().kind == NodeKind::Op ? breakableTitle(look().title) : look().title);
   const auto drawLine = [&](const QFont& font, const QString& text, double top, double bottom) {
     painter.setFont(font);
     const QRectF line(area.left(), box.top() + top, area.width(), bottom - top);

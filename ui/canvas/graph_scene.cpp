@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/graph_scene.h"
 
+#include "core/edit/edit_extent.h"
 #include "core/lowering/document_operation.h"
 #include "ui/canvas/blocks/block_doors.h"
 #include "ui/canvas/canvas_commands.h"
@@ -11,6 +12,8 @@
 #include "ui/canvas/node_moves.h"
 #include "ui/canvas/wire_gesture.h"
 #include "ui/library/operation_card.h"
+#include "ui/session/last_edits.h"
+#include "ui/session/plan_steps.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/tip_lines.h"
 
@@ -45,8 +48,11 @@ GraphScene::GraphScene(Session& session, const Theme& theme, QObject* parent)
 }
 
 void GraphScene::connectSession() {
-  connect(&m_session.pipeline(), &OpenPipeline::changed, this, &GraphScene::sync);
-  connect(&m_session.plan(), &LivePlan::analysisChanged, this, &GraphScene::sync);
+  connect(&m_session.pipeline(), &OpenPipeline::changed, this, &GraphScene::followPipeline);
+  connect(&m_session.plan(), &LivePlan::analysisChanged, this, [this] {
+    const auto& changed = PlanSteps::of(m_session.plan()).changedOps();
+    if (!changed || !syncOnly(*changed)) sync();
+  });
   connect(&m_scope, &CanvasScope::pathChanged, this, &GraphScene::showOther);
   connect(&m_scope, &CanvasScope::openChanged, this, &GraphScene::sync);
   connect(this, &QGraphicsScene::selectionChanged, this, [this] {
@@ -88,8 +94,26 @@ QRectF GraphScene::contentRect() const {
   return m_surroundings.united(m_items->contentRect()).united(m_frames->contentRect());
 }
 
+/// An edit of attributes changes the look of these ops at most.
+void GraphScene::followPipeline() {
+  const auto& edits = LastEdits::of(m_session.pipeline());
+  const EditExtent extent = edits ? extentOf(*edits) : EditExtent();
+  if (!extent.isAttributesOnly() || !syncOnly(extent.attributesOf)) sync();
+}
+
+/// False: what else is shown may have changed, too.
+bool GraphScene::syncOnly(const std::set<std::string>& ops) {
+  const bool isPlain = !m_scope.isInside() && &m_scope.document() == &m_scope.closedDocument();
+  if (!isPlain || m_measured->staleness() != m_syncedStaleness) return false;
+  const QScopedValueRollback guard(m_isSyncing, true);
+  auto looks = looksOf(ops, m_scope.document(), *m_scope.analysis(), m_session.pipeline().problems());
+  m_measured->addTo(looks);
+  return m_items->syncOnly(looks);
+}
+
 void GraphScene::sync() {
   const QScopedValueRollback guard(m_isSyncing, true);
+  m_syncedStaleness = m_measured->staleness();
   auto looks = nodeLooks(m_scope.document(), *m_scope.analysis(),
                          m_scope.isInside() ? std::vector<Diagnostic>() : m_session.pipeline().problems());
   m_measured->addTo(looks);
@@ -170,6 +194,12 @@ void GraphScene::mouseDoubleClickEvent(QGraphicsSceneMouseEvent* event) {
   }
   const FrameItem* frame = m_frames->handleAt(event->scenePos(), FrameLayer::Locked::LeftOut);
   if (frame) return Q_EMIT m_frames->editWanted(toQt(frame->frame().id));
+  const RerouteLayer& reroutes = m_items->reroutes();
+  if (reroutes.itemAt(event->scenePos())) return;
+  if (const LinkItem* link = m_items->linkAt(event->scenePos())) {
+    m_scope.apply(reroutes.addition(*link, event->scenePos()));
+    return;
+  }
   Q_EMIT emptyDoubleClicked(event->scenePos(), event->screenPos());
 }
 

@@ -12,6 +12,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,8 @@ class GraphScene : public QGraphicsScene {
   void connectSession();
   void connectParts();
   void sync();
+  void followPipeline();
+  bool syncOnly(const std::set<std::string>& ops);
   void showOther();
   bool takePress(const QGraphicsSceneMouseEvent& event);
   bool takeNodePress(const std::string& id, const QGraphicsSceneMouseEvent& event);
@@ -97,6 +100,7 @@ class GraphScene : public QGraphicsScene {
   std::unique_ptr<BlockDoors> m_blocks;
   QRectF m_surroundings;
   bool m_isSyncing = false;
+  QList<bool> m_syncedStaleness;  // of what was measured
 };
 
 }  // namespace fuseline::ui

@@ -100,7 +100,8 @@ void HullItem::measureLabel() {
 /// As much of the label as fits without covering what is beside it; the tip has all of it.
 QString HullItem::shownLabel() const {
   const QRectF bounds = m_outline.boundingRect();
-  const double room = std::max(bounds.right(), m_labelEnd) - bounds.left() - kHullCornerPx - 2 * kLabelPaddingPx;
+  const double end = m_labelEnd > bounds.center().x() ? m_labelEnd : bounds.right();
+  const double room = end - bounds.left() - kHullCornerPx - 2 * kLabelPaddingPx;
   return QFontMetricsF(scaledFont(1.0, QFont::DemiBold)).elidedText(m_look.label, Qt::ElideRight, room);
 }
 

@@ -24,7 +24,7 @@ class HullItem : public QGraphicsItem {
   void setChosen(bool isChosen);
   /// boxes: the hull's nodes. others: nodes that it should not seem to contain.
   void setBoxes(const std::vector<QRectF>& boxes, const std::vector<QRectF>& others);
-  /// Where the whole label would be, and how far right it may go on beside the hull: up to what stands there.
+  /// Where the whole label would be, and how far right it may go: up to what stands there, beside the hull or over it.
   QRectF wholeLabelArea() const;
   void setLabelEnd(double right);
   QRectF outlineRect() const { return m_outline.boundingRect(); }
@@ -47,7 +47,7 @@ class HullItem : public QGraphicsItem {
   const Theme& m_theme;
   bool m_isChosen = false;
   QPainterPath m_outline;
-  double m_labelEnd = 0.0;  // left of the hull's right edge it is of no effect
+  double m_labelEnd = 0.0;  // left of the hull's middle it is of no effect
   // Measured when a box or the label's end changes: every paint of the scene asks for the bounds of all hulls.
   QString m_shownLabel;
   QRectF m_labelArea;

@@ -56,6 +56,7 @@ class LinkItem : public QGraphicsPathItem {
   /// Drop here and the new op goes into this wire.
   void setDropTarget(bool isTarget);
   bool isDropTarget() const { return m_isDropTarget; }
+  QColor color() const;
   /// Is about to be cut.
   void setCut(bool isCut);
   bool isCut() const { return m_isCut; }
@@ -78,7 +79,6 @@ class LinkItem : public QGraphicsPathItem {
   void paintPill(QPainter& painter, const QString& text, double top, const QColor& color) const;
   void paintCommunication(QPainter& painter) const;
   QString communicationText() const;
-  QColor color() const;
   Link m_link;
   const Theme& m_theme;
   std::optional<TensorSpec> m_spec;

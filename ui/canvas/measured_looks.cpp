@@ -30,6 +30,13 @@ void MeasuredLooks::addTo(std::vector<NodeLook>& looks) const {
   addStatuses(looks);
 }
 
+/// A failure that ops show ends with the next edit.
+QList<bool> MeasuredLooks::staleness() const {
+  const LastResults& results = m_session.results();
+  return {results.lastRun() && !results.lastRun()->isStale, results.lastNumerics() && !results.lastNumerics()->isStale,
+          results.lastCapture() && !results.lastCapture()->isStale, m_areStatusesVisible && m_statuses.hasFailed()};
+}
+
 /// Errors of a pipeline that has changed since would be taken for those of this one.
 void MeasuredLooks::addErrors(std::vector<NodeLook>& looks) const {
   const auto& numerics = m_session.results().lastNumerics();

@@ -7,6 +7,7 @@
 #include "ui/canvas/node_look.h"
 #include "ui/timings/node_statuses.h"
 
+#include <QList>
 #include <QObject>
 
 #include <vector>
@@ -22,6 +23,8 @@ class MeasuredLooks : public QObject {
 
   /// To what the document and its analysis say of nodes.
   void addTo(std::vector<NodeLook>& looks) const;
+  /// Another one: addTo() may say something else of any node, although changed() was not emitted.
+  QList<bool> staleness() const;
 
   /// Which figure of the last run nodes show.
   HeatOverlay& overlay() { return m_overlay; }

@@ -13,6 +13,7 @@
 
 #include <QPainter>
 #include <QPainterPath>
+#include <QRegularExpression>
 #include <QStyleOptionGraphicsItem>
 
 #include <algorithm>
@@ -66,6 +67,20 @@ QString breakableTitle(QString title) {
   for (qsizetype i = title.size() - 1; i > 0; --i)
     if (title[i].isUpper() && title[i - 1].isLower()) title.insert(i, QChar(0x200B));
   return title;
+}
+
+void drawFarTitle(QPainter& painter, const QRectF& area, const QString& title) {
+  static const QRegularExpression kBreaks(QStringLiteral("[ \\x{200B}]"));
+  const QFontMetricsF metrics(painter.font());
+  const QStringList parts = title.split(kBreaks);
+  const QString widest =
+      *std::ranges::max_element(parts, {}, [&](const QString& part) { return metrics.horizontalAdvance(part); });
+  painter.setFont(fittedFont(painter.font(), widest, area.width(), 0.6));
+  const QFontMetricsF fitted(painter.font());
+  if (fitted.horizontalAdvance(widest) <= area.width())
+    painter.drawText(area, static_cast<int>(Qt::AlignCenter | Qt::TextWordWrap), title);
+  else
+    painter.drawText(area, Qt::AlignCenter, fitted.elidedText(title, Qt::ElideRight, area.width()));
 }
 
 NodeItem::NodeItem(NodeLook look, const Theme& theme) : m_look(std::move(look)), m_theme(theme) {
@@ -350,7 +365,7 @@ void NodeItem::paintHeat(QPainter& painter, bool isFar) const {
   paintHalf(m_look.backwardHeat, middle + 0.5, row.right());
 }
 
-/// From far away there is only the title, large; over the colors on one line.
+/// From far away there is only the title, large; over the colors and in a capsule on one line.
 void NodeItem::paintFarTitle(QPainter& painter) const {
   QRectF area = textArea();
   if (m_look.inside) area.setHeight(kNodeHeightPx);
@@ -358,13 +373,8 @@ void NodeItem::paintFarTitle(QPainter& painter) const {
   if (m_look.isHatched()) painter.fillRect(area.adjusted(-3, 5, 3, -5), m_theme.colors().node);
   painter.setFont(titleFont(kFarFontFactor));
   painter.setPen(titleColor());
-  if (m_look.hasHeat()) {
-    painter.setFont(fittedFont(painter.font(), m_look.title, area.width(), 0.6));
-    painter.drawText(area, Qt::AlignCenter,
-                     QFontMetricsF(painter.font()).elidedText(m_look.title, Qt::ElideRight, area.width()));
-  } else {
-    painter.drawText(area, static_cast<int>(Qt::AlignCenter | Qt::TextWordWrap), breakableTitle(m_look.title));
-  }
+  const bool isOneLine = m_look.hasHeat() || m_look.kind != NodeKind::Op;
+  drawFarTitle(painter, area, isOneLine ? m_look.title : breakableTitle(m_look.title));
 }
 
 void NodeItem::paintTexts(QPainter& painter) const {

@@ -25,6 +25,9 @@ enum class PortMark { Plain, Legal, Illegal, Target };
 
 /// A title that may be broken between its words: "MakeExtra" "Output".
 QString breakableTitle(QString title);
+/// Large, with the painter's font or a smaller one: on several lines where the title can be broken, with an ellipsis
+/// where a part of it is wider than the area.
+void drawFarTitle(QPainter& painter, const QRectF& area, const QString& title);
 
 class NodeItem : public QGraphicsItem {
  public:

@@ -12,9 +12,11 @@
 #include "ui/widgets/translated.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 namespace fuseline::ui {
@@ -33,6 +35,8 @@ QString portTip(const QString& name, const QString& declared, const QString& act
   const QString shape = declared.isEmpty() ? QString() : QStringLiteral(" %1").arg(declared);
   return QStringLiteral("<b>%1</b>%2<br>%3").arg(name.toHtmlEscaped(), shape.toHtmlEscaped(), actual.toHtmlEscaped());
 }
+
+using ValueAt = std::function<const Value*(const Endpoint&)>;
 
 /// The looks of declared ports. In a large pipeline most ports share their tip with others, so that each is made once.
 class PortLooks {
@@ -62,12 +66,16 @@ struct Wiring {
   std::set<Endpoint> read;
 };
 
-Wiring wiringOf(const PipelineDocument& document) {
+/// isWanted: of which nodes; others may be left out.
+template <class IsWanted>
+Wiring wiringOf(const PipelineDocument& document, const IsWanted& isWanted) {
   Wiring wiring;
-  for (const Link& link : linksOf(document)) {
-    if (!link.isOutput) wiring.sources.emplace(link.to, link.from);
-    wiring.read.insert(link.from);
+  for (const Wire& wire : document.wires()) {
+    if (isWanted(wire.to.node)) wiring.sources.emplace(wire.to, wire.from);
+    if (isWanted(wire.from.node)) wiring.read.insert(wire.from);
   }
+  for (const DocumentOutput& output : document.outputs())
+    if (!output.from.node.empty() && isWanted(output.from.node)) wiring.read.insert(output.from);
   return wiring;
 }
 
@@ -85,15 +93,15 @@ void addWiredPorts(NodeLook& look, const Wiring& wiring, const QString& tip) {
     add(look.outputs, i->port);
 }
 
-void addDeclaredPorts(NodeLook& look, const FusibleOperation& operation, const Wiring& wiring, const PortValues& values,
+void addDeclaredPorts(NodeLook& look, const FusibleOperation& operation, const Wiring& wiring, const ValueAt& valueAt,
                       PortLooks& ports) {
   for (std::size_t i = 0; i < operation.inputs.size(); ++i) {
     const auto source = wiring.sources.find({look.id, operation.inputs[i].name});
     const bool isWired = source != wiring.sources.end();
-    look.inputs.push_back(ports.of(operation.inputs[i], i, isWired, isWired ? values.at(source->second) : nullptr));
+    look.inputs.push_back(ports.of(operation.inputs[i], i, isWired, isWired ? valueAt(source->second) : nullptr));
   }
   for (std::size_t i = 0; i < operation.outputs.size(); ++i)
-    look.outputs.push_back(ports.of(operation.outputs[i], i, true, values.at({look.id, operation.outputs[i].name})));
+    look.outputs.push_back(ports.of(operation.outputs[i], i, true, valueAt({look.id, operation.outputs[i].name})));
 }
 
 /// A bypassed op says so, and an instance that is a nested Sequential: fusions stop at its border.
@@ -104,7 +112,7 @@ QString subtitleOf(const DocumentOp& op) {
   return isSequential ? translated("%1 · Sequential").arg(toQt(op.id)) : toQt(op.id);
 }
 
-NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Wiring& wiring, const PortValues& values,
+NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Wiring& wiring, const ValueAt& valueAt,
                 PortLooks& ports) {
   const std::string_view block = blockNameOf(op);
   NodeLook look{.id = op.id, .kind = NodeKind::Op, .subtitle = subtitleOf(op)};
@@ -117,7 +125,7 @@ NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Wi
   if (look.isNotRun && !look.isBypassed) look.subtitle = translated("%1 · not executed").arg(toQt(op.id));
   if (operation) {
     look.category = operation->category;
-    addDeclaredPorts(look, *operation, wiring, values, ports);
+    addDeclaredPorts(look, *operation, wiring, valueAt, ports);
     addWiredPorts(look, wiring, translated("<b>%1</b><br>The op does not have this port. Move or remove the wire."));
   } else {
     look.tip = translated("Unknown op %1. The file keeps it unchanged, but the pipeline cannot run.")
@@ -144,15 +152,24 @@ NodeLook outputLook(const DocumentOutput& output, const PortValues& values) {
   return look;
 }
 
-void mark(std::vector<NodeLook>& looks, const Diagnostic& diagnostic) {
-  const auto look = std::ranges::find(looks, diagnostic.node, &NodeLook::id);
-  if (look == looks.end()) return;
+void mark(NodeLook* look, const Diagnostic& diagnostic) {
   if (!look->worst || diagnostic.severity < *look->worst) look->worst = diagnostic.severity;
   const QString line = QStringLiteral("<br><br><b>%1:</b> %2")
                            .arg(toQt(severityName(diagnostic.severity)), toQt(diagnostic.message).toHtmlEscaped());
   if (look->tip.contains(line)) return;
   look->tip += line;
   look->problems += look->problems.isEmpty() ? line.mid(QStringLiteral("<br><br>").size()) : line;
+}
+
+/// Only the first node of an id is marked.
+void markAll(std::vector<NodeLook>& looks, const std::vector<Diagnostic>& fileProblems,
+             const std::vector<Diagnostic>& problems) {
+  if (fileProblems.empty() && problems.empty()) return;
+  std::unordered_map<std::string_view, NodeLook*> byId;
+  for (NodeLook& look : looks) byId.try_emplace(look.id, &look);
+  for (const auto* list : {&fileProblems, &problems})
+    for (const Diagnostic& problem : *list)
+      if (const auto look = byId.find(problem.node); look != byId.end()) mark(look->second, problem);
 }
 
 }  // namespace
@@ -169,12 +186,24 @@ std::vector<NodeLook> nodeLooks(const PipelineDocument& document, const Analysis
   std::vector<NodeLook> looks;
   const PortValues values(analysis.graph(), analysis.documentGraph());
   PortLooks ports;
-  const Wiring wiring = wiringOf(document);
+  const Wiring wiring = wiringOf(document, [](const std::string&) { return true; });
+  const ValueAt valueAt = [&](const Endpoint& endpoint) { return values.at(endpoint); };
   for (const DocumentInput& input : document.inputs()) looks.push_back(inputLook(input, values));
-  for (const DocumentOp& op : document.ops()) looks.push_back(opLook(op, document, wiring, values, ports));
+  for (const DocumentOp& op : document.ops()) looks.push_back(opLook(op, document, wiring, valueAt, ports));
   for (const DocumentOutput& output : document.outputs()) looks.push_back(outputLook(output, values));
-  for (const Diagnostic& problem : fileProblems) mark(looks, problem);
-  for (const Diagnostic& problem : analysis.lowered.diagnostics) mark(looks, problem);
+  markAll(looks, fileProblems, analysis.lowered.diagnostics);
+  return looks;
+}
+
+std::vector<NodeLook> looksOf(const std::set<std::string>& ops, const PipelineDocument& document,
+                              const Analysis& analysis, const std::vector<Diagnostic>& fileProblems) {
+  std::vector<NodeLook> looks;
+  PortLooks ports;
+  const Wiring wiring = wiringOf(document, [&](const std::string& id) { return ops.contains(id); });
+  const ValueAt valueAt = [&](const Endpoint& endpoint) { return fuseline::valueAt(analysis.graph(), endpoint); };
+  for (const DocumentOp& op : document.ops())
+    if (ops.contains(op.id)) looks.push_back(opLook(op, document, wiring, valueAt, ports));
+  markAll(looks, fileProblems, analysis.lowered.diagnostics);
   return looks;
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/node_moves.h"
 
+#include "core/edit/reroutes.h"
 #include "ui/canvas/canvas_geometry.h"
 #include "ui/canvas/metrics.h"
 #include "ui/theme/format.h"
@@ -106,7 +107,11 @@ bool NodeMoves::layOut() {
     moves.push_back({.id = id, .position = Position{target.x(), target.y()}});
     after[id].translate(target - m_parts.items.node(id)->pos().toPoint());
   }
-  apply("Auto-arrange", moves, refitFrames(document, before, after));
+  std::vector<Edit> others = refitFrames(document, before, after);
+  for (const Link& link : linksOf(document))
+    if (laidOut.contains(link.from.node) && laidOut.contains(link.to.node))
+      for (Edit& edit : removeReroutes(document.pipeline(), link)) others.push_back(std::move(edit));
+  apply("Auto-arrange", moves, std::move(others));
   return !areSome;
 }
 
@@ -130,6 +135,7 @@ void NodeMoves::moveSelected(QPoint steps) {
   });
   std::vector<std::string> ids = m_parts.items.selectedNodes();
   std::ranges::copy(m_parts.frames.selected(), std::back_inserter(ids));
+  std::ranges::copy(m_parts.items.reroutes().selected(), std::back_inserter(ids));
   commit(QStringLiteral("move ") + toQt(fmt::format("{}", fmt::join(ids, ","))));
 }
 
@@ -146,8 +152,12 @@ void NodeMoves::commit(const QString& mergeKey) {
       moves.push_back(MoveNode{.id = id, .position = place});
   }
   std::vector<Edit> frames = m_parts.frames.changes();
-  if (moves.empty() && frames.empty()) return;
-  const std::string label = frames.empty() ? moveLabel(moves) : m_parts.frames.changeLabel();
+  std::vector<Edit> points = m_parts.items.reroutes().moves();
+  if (moves.empty() && frames.empty() && points.empty()) return;
+  const std::string label = !frames.empty()  ? m_parts.frames.changeLabel()
+                            : !moves.empty() ? moveLabel(moves)
+                                             : "Move reroute points";
+  moves.insert(moves.end(), points.begin(), points.end());
   moves.insert(moves.end(), frames.begin(), frames.end());
   if (!m_parts.scope.apply(EditGroup{.label = label, .edits = std::move(moves)}, mergeKey)) Q_EMIT refused();
 }

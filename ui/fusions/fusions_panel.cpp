@@ -5,6 +5,7 @@
 #include "core/plan/fusion_edits.h"
 #include "ui/fusions/unplanned.h"
 #include "ui/session/large_pipeline.h"
+#include "ui/session/plan_steps.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/elided_button.h"
 #include "ui/widgets/pane_ring.h"
@@ -49,7 +50,7 @@ FusionsPanel::FusionsPanel(Session& session, const Theme& theme, QWidget* parent
   layout->addWidget(m_area, 1);
   auto* seen = new SeenRefresh(
       *this, [&session] { return isLarge(session); }, [this] { refresh(); });
-  connect(&session.plan(), &LivePlan::analysisChanged, seen, &SeenRefresh::request);
+  connect(&PlanSteps::of(session.plan()), &PlanSteps::planChanged, seen, &SeenRefresh::request);
   connect(&session.pipeline(), &OpenPipeline::replaced, this, [this] {
     m_groups.clear();
     m_open.clear();
@@ -83,7 +84,8 @@ void FusionsPanel::refresh() {
   unplanned.isEmpty() ? addAttempts() : addSentence(unplanned);
   m_cards->addStretch(1);
   const int scrolled = m_area->verticalScrollBar()->value();
-  m_area->setWidget(m_list);
+  m_area->setWidget(m_list);  // the cards of the analysis before this one are gone
+  m_analysis = m_session.plan().analysis();
   joinTabOrder(*m_area, *m_list);
   m_area->verticalScrollBar()->setValue(scrolled);
 }

@@ -14,6 +14,9 @@
 #include <QVBoxLayout>
 #include <QWidget>
 
+#include <memory>
+#include <vector>
+
 namespace fuseline::ui {
 
 class FusionsPanel : public QWidget {
@@ -38,6 +41,7 @@ class FusionsPanel : public QWidget {
   const Theme& m_theme;
   QLabel* m_title;
   QScrollArea* m_area;
+  std::shared_ptr<const Analysis> m_analysis;  // that the cards are of
   QWidget* m_list = nullptr;
   QVBoxLayout* m_cards = nullptr;
   bool m_showsDistant = false;

@@ -4,6 +4,7 @@
 
 #include "ui/fusions/unplanned.h"
 #include "ui/session/large_pipeline.h"
+#include "ui/session/plan_steps.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/seen_refresh.h"
 
@@ -309,7 +310,7 @@ PlanPanel::PlanPanel(Session& session, const Theme& theme, QWidget* parent)
   connect(m_lanesView, &LanesView::revealed, area, scrollTo);
   auto* seen = new SeenRefresh(
       *this, [&session] { return isLarge(session); }, [this] { refresh(); });
-  connect(&session.plan(), &LivePlan::analysisChanged, seen, &SeenRefresh::request);
+  connect(&PlanSteps::of(session.plan()), &PlanSteps::planChanged, seen, &SeenRefresh::request);
   refresh();
 }
 

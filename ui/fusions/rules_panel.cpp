@@ -7,6 +7,7 @@
 #include "ui/fusions/gain_text.h"
 #include "ui/fusions/unplanned.h"
 #include "ui/session/large_pipeline.h"
+#include "ui/session/plan_steps.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/roomy_delegate.h"
 #include "ui/widgets/seen_refresh.h"
@@ -139,7 +140,7 @@ RulesPanel::RulesPanel(Session& session, const Theme& theme, QWidget* parent)
   connect(&session.pipeline(), &OpenPipeline::replaced, this, [this] { m_isFresh = true; });
   auto* seen = new SeenRefresh(
       *this, [&session] { return isLarge(session); }, [this] { refresh(); });
-  connect(&session.plan(), &LivePlan::analysisChanged, seen, &SeenRefresh::request);
+  connect(&PlanSteps::of(session.plan()), &PlanSteps::planChanged, seen, &SeenRefresh::request);
   connect(&session.selection(), &Selection::changed, this, &RulesPanel::followSelection);
   connect(&theme, &Theme::changed, this, &RulesPanel::refresh);
   connect(m_model, &RulesModel::switchWanted, this,

@@ -6,12 +6,15 @@
 #include "core/edit/port_values.h"
 #include "core/lowering/document_operation.h"
 #include "core/support/text.h"
+#include "ui/inspector/kept_focus.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/pane_ring.h"
 
 #include <QHBoxLayout>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 namespace fuseline::ui {
 
@@ -52,9 +55,12 @@ InspectorPanel::InspectorPanel(Session& session, const Theme& theme, QWidget* pa
 
 /// In the order of the document.
 QStringList InspectorPanel::selectedOps() const {
+  std::set<std::string> selected;
+  for (const QString& id : m_session.selection().ids()) selected.insert(id.toStdString());
   QStringList ids;
+  if (selected.empty()) return ids;
   for (const DocumentOp& op : m_session.pipeline().document().ops())
-    if (m_session.selection().ids().contains(toQt(op.id))) ids.append(toQt(op.id));
+    if (selected.contains(op.id)) ids.append(toQt(op.id));
   return ids;
 }
 
@@ -81,10 +87,12 @@ InspectorPage* InspectorPanel::makePage() const {
 }
 
 void InspectorPanel::rebuild() {
+  const KeptFocus focus(m_page);
   m_page = makePage();
   setWidget(m_page);
   joinTabOrder(*this, *m_page);
   m_page->refresh();
+  focus.giveTo(*m_page);
 }
 
 void InspectorPanel::focusFirstField() {
@@ -225,7 +233,7 @@ QString OpPage::factsText() const {
   const RankParts parts(*m_session.plan().analysis());
   double numFlops = 0;
   for (const Node& node : m_session.plan().analysis()->graph().nodes()) {
-    if (toQt(node.owner) != m_opId) continue;
+    if (node.owner != op->id) continue;
     for (std::size_t slot = 0; slot < node.parameters.size(); ++slot) {
       // Inside an instance of a block, with the op it belongs to: "fc1.weight".
       const QString name = toQt(node.parameterName(static_cast<int>(slot))).mid(m_opId.size() + 1);

@@ -3,6 +3,7 @@
 #include "ui/memory/memory_panel.h"
 
 #include "ui/session/large_pipeline.h"
+#include "ui/session/plan_steps.h"
 #include "ui/timings/run_filter_bar.h"
 #include "ui/widgets/seen_refresh.h"
 
@@ -58,7 +59,7 @@ MemoryPanel::MemoryPanel(Session& session, const Theme& theme, QWidget* parent)
   layout->addWidget(m_empty, 1);
   auto* seen = new SeenRefresh(
       *this, [&session] { return isLarge(session); }, [this] { follow(); });
-  connect(&session.plan(), &LivePlan::analysisChanged, seen, &SeenRefresh::request);
+  connect(&PlanSteps::of(session.plan()), &PlanSteps::planChanged, seen, &SeenRefresh::request);
 }
 
 void MemoryPanel::fillHead() {

@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/outline/outline_panel.h"
 
+#include "core/edit/edit_extent.h"
 #include "ui/session/large_pipeline.h"
+#include "ui/session/last_edits.h"
+#include "ui/session/plan_steps.h"
 #include "ui/widgets/roomy_delegate.h"
 #include "ui/widgets/seen_refresh.h"
 #include "ui/widgets/table_copying.h"
@@ -60,16 +63,24 @@ OutlinePanel::OutlinePanel(Session& session, const Theme& theme, QWidget* parent
   connect(m_filterEdit, &QLineEdit::returnPressed, this, &OutlinePanel::goToFirst);
   auto* seen = new SeenRefresh(
       *this, [&session] { return isLarge(session); }, [this] { refresh(); });
-  for (const auto change : {&OpenPipeline::changed, &OpenPipeline::replaced})
-    connect(&session.pipeline(), change, seen, &SeenRefresh::request);
+  connect(&session.pipeline(), &OpenPipeline::replaced, seen, &SeenRefresh::request);
+  connect(&session.pipeline(), &OpenPipeline::changed, seen, [this, seen] {
+    if (mayDiffer()) seen->request();
+  });
   connect(&session.runner(), &Runner::finished, seen, &SeenRefresh::request);
   connect(&session.setup(), &RunSetup::passChanged, seen, &SeenRefresh::request);
-  connect(&session.plan(), &LivePlan::analysisChanged, seen, &SeenRefresh::request);
+  connect(&PlanSteps::of(session.plan()), &PlanSteps::planChanged, seen, &SeenRefresh::request);
   connect(&session.selection(), &Selection::changed, this, [this] {
     if (!m_isSyncing) showSelection();
   });
   connect(&theme, &Theme::changed, m_view->viewport(), qOverload<>(&QWidget::update));
   refresh();
+}
+
+/// Rows show no attributes, but times of the last run, which an edit takes from them.
+bool OutlinePanel::mayDiffer() const {
+  const auto& edits = LastEdits::of(m_session.pipeline());
+  return m_session.results().lastRun() || !edits || !extentOf(*edits).isAttributesOnly();
 }
 
 void OutlinePanel::createView() {

@@ -52,6 +52,7 @@ class OutlinePanel : public QWidget {
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
+  bool mayDiffer() const;
   void createView();
   void refresh();
   void showRows();

@@ -4,6 +4,7 @@
 
 #include "core/edit/fix_all.h"
 #include "core/lowering/folded_diagnostics.h"
+#include "ui/session/plan_steps.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/table_copying.h"
 
@@ -50,7 +51,7 @@ ProblemsPanel::ProblemsPanel(Session& session, const Theme& theme, QWidget* pare
   layout->addWidget(m_empty, 1);
   layout->addWidget(m_view, 1);
   layout->addWidget(m_details);
-  connect(&session.plan(), &LivePlan::analysisChanged, this, &ProblemsPanel::refresh);
+  connect(&PlanSteps::of(session.plan()), &PlanSteps::planChanged, this, &ProblemsPanel::refresh);
   connect(&session.pipeline(), &OpenPipeline::replaced, this, &ProblemsPanel::refresh);
   connect(&theme, &Theme::changed, m_view->viewport(), qOverload<>(&QWidget::update));
   connect(m_view->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this] {

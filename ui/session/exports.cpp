@@ -31,57 +31,96 @@ std::vector<NamedRun> namedRunsOf(const Baselines& baselines) {
   return runs;
 }
 
-/// Errors: there is none.
-Result<const RunRecord*> measuredRun(const Session& session) {
-  if (const auto& run = session.results().lastRun()) return &run->record;
+/// A copy: the next run may take the place of the last one. Errors: there is none.
+Result<RunRecord> measuredRun(const Session& session) {
+  if (const auto& run = session.results().lastRun()) return run->record;
   return Error{Session::tr("No measurements yet. Run the pipeline first.").toStdString()};
+}
+
+/// No file has no tensors.
+Result<NamedTensors> tensorsIn(const QString& file) {
+  return file.isEmpty() ? NamedTensors{} : readSafetensors(file.toStdString());
+}
+
+/// The parts of a session that a text of the pipeline is made of.
+struct PipelineToExport {
+  QString name;
+  PipelineDocument document;
+  AnalysisOptions options;
+  QString tensorsFile;
+  std::uint64_t seed = 0;
+  LayOutGraph layOut;
+};
+
+Result<PipelineText> textOf(const PipelineToExport& from, const PipelineExporter& exporter) {
+  const Analysis analysis = analyze(from.document, from.options);
+  if (!analysis.isRunnable()) return Error{errorText(analysis.lowered.diagnostics, from.name.toStdString())};
+  Result<NamedTensors> given = tensorsIn(from.tensorsFile);
+  if (!given) return given.error();
+  const auto tensors = given->empty() ? nullptr : std::make_shared<const NamedTensors>(std::move(*given));
+  return exporter.write({.name = QFileInfo(from.name).completeBaseName().toStdString(),
+                         .document = from.document,
+                         .options = from.options,
+                         .analysis = analysis,
+                         .seed = from.seed,
+                         .tensors = tensors,
+                         .layOut = from.layOut});
 }
 
 }  // namespace
 
-Result<void> writeParameters(const Session& session, const QString& path) {
-  const LoweredGraph lowered = lower(session.pipeline().document());
-  const std::string name = session.pipeline().displayName().toStdString();
-  if (const std::string problems = errorText(lowered.diagnostics, name); !problems.empty()) return Error{problems};
-  const Result<NamedTensors> given = session.setup().givenTensors();
-  if (!given) return given.error();
-  const Result<NamedTensors> bindings = makeBindings(lowered.graph, session.setup().spec().seed, *given);
-  if (!bindings) return bindings.error();
-  return writeSafetensors(path.toStdString(), parametersOf(lowered.graph, *bindings));
+FileWork parametersWork(const Session& session, const QString& path) {
+  return [document = session.pipeline().document(), name = session.pipeline().displayName().toStdString(),
+          tensorsFile = session.setup().tensorsFile(), seed = session.setup().spec().seed,
+          path = path.toStdString()]() -> Result<void> {
+    const LoweredGraph lowered = lower(document);
+    if (const std::string problems = errorText(lowered.diagnostics, name); !problems.empty()) return Error{problems};
+    const Result<NamedTensors> given = tensorsIn(tensorsFile);
+    if (!given) return given.error();
+    const Result<NamedTensors> bindings = makeBindings(lowered.graph, seed, *given);
+    if (!bindings) return bindings.error();
+    return writeSafetensors(path, parametersOf(lowered.graph, *bindings));
+  };
 }
 
-Result<void> writeRun(const Session& session, const QString& path) {
-  const Result<const RunRecord*> run = measuredRun(session);
-  if (!run) return run.error();
-  return saveRunRecord(**run, path.toStdString());
+Result<void> writeParameters(const Session& session, const QString& path) { return parametersWork(session, path)(); }
+
+FileWork runWork(const Session& session, const QString& path) {
+  return [run = measuredRun(session), path = path.toStdString()]() -> Result<void> {
+    if (!run) return run.error();
+    return saveRunRecord(*run, path);
+  };
+}
+
+Result<void> writeRun(const Session& session, const QString& path) { return runWork(session, path)(); }
+
+FileWork exportedRunWork(const Session& session, const Exporter& exporter, const QString& path) {
+  return [run = measuredRun(session), exporter, beside = namedRunsOf(session.baselines()),
+          layOut = session.settings().layOut, path = path.toStdString()]() -> Result<void> {
+    if (!run) return run.error();
+    const Result<std::string> text = exporter.writeWith(*run, beside, layOut);
+    if (!text) return text.error();
+    return writeFileAtomically(path, [&](std::ostream& file) { file << *text; });
+  };
 }
 
 Result<void> writeExportedRun(const Session& session, const Exporter& exporter, const QString& path) {
-  const Result<const RunRecord*> run = measuredRun(session);
-  if (!run) return run.error();
-  const Result<std::string> text =
-      exporter.writeWith(**run, namedRunsOf(session.baselines()), session.settings().layOut);
-  if (!text) return text.error();
-  return writeFileAtomically(path.toStdString(), [&](std::ostream& file) { file << *text; });
+  return exportedRunWork(session, exporter, path)();
+}
+
+TextWork exportedPipelineWork(const Session& session, const PipelineExporter& exporter) {
+  AnalysisOptions options = session.plan().options();
+  options.ranks = std::exchange(options.place, {}).ranks;  // other programs share whole layers among their ranks
+  return [exporter, from = PipelineToExport{.name = session.pipeline().displayName(),
+                                            .document = session.pipeline().document(),
+                                            .options = std::move(options),
+                                            .tensorsFile = session.setup().tensorsFile(),
+                                            .seed = session.setup().spec().seed,
+                                            .layOut = session.settings().layOut}] { return textOf(from, exporter); };
 }
 
 Result<PipelineText> exportedPipeline(const Session& session, const PipelineExporter& exporter) {
-  const PipelineDocument& document = session.pipeline().document();
-  const QString name = session.pipeline().displayName();
-  AnalysisOptions options = session.plan().options();
-  options.ranks = std::exchange(options.place, {}).ranks;  // other programs share whole layers among their ranks
-  const Analysis analysis = analyze(document, options);
-  if (!analysis.isRunnable()) return Error{errorText(analysis.lowered.diagnostics, name.toStdString())};
-  Result<NamedTensors> given = session.setup().givenTensors();
-  if (!given) return given.error();
-  const auto tensors = given->empty() ? nullptr : std::make_shared<const NamedTensors>(std::move(*given));
-  return exporter.write({.name = QFileInfo(name).completeBaseName().toStdString(),
-                         .document = document,
-                         .options = options,
-                         .analysis = analysis,
-                         .seed = session.setup().spec().seed,
-                         .tensors = tensors,
-                         .layOut = session.settings().layOut});
+  return exportedPipelineWork(session, exporter)();
 }
 
 }  // namespace fuseline::ui

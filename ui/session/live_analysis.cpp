@@ -8,10 +8,25 @@
 
 namespace fuseline::ui {
 
-std::shared_ptr<const Analysis> LiveAnalysis::next(PipelineDocument document, const AnalysisOptions& options,
+std::shared_ptr<const Analysis> LiveAnalysis::next(PipelineDocument document, const OptionsFor& optionsFor,
                                                    std::uint64_t settings) {
-  if (document.ops().empty()) return analyzeToShow(document, options);
-  return m_analyses.next(std::move(document), options, settings);
+  const AnalysisOptions options = optionsFor(document);
+  return shown(m_analyses.next(std::move(document), options, settings), optionsFor);
+}
+
+std::shared_ptr<const Analysis> LiveAnalysis::after(const std::vector<Edit>& edits, const OptionsFor& optionsFor,
+                                                    std::uint64_t settings) {
+  return shown(m_analyses.after(edits, optionsFor, settings), optionsFor);
+}
+
+std::optional<std::set<std::string>> LiveAnalysis::changedOps() const {
+  return m_analyses.document().ops().empty() ? std::nullopt : m_analyses.changedOps();
+}
+
+std::shared_ptr<const Analysis> LiveAnalysis::shown(std::shared_ptr<const Analysis> analysis,
+                                                    const OptionsFor& optionsFor) const {
+  const PipelineDocument& document = m_analyses.document();
+  return document.ops().empty() ? analyzeToShow(document, optionsFor(document)) : std::move(analysis);
 }
 
 }  // namespace fuseline::ui

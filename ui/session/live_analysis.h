@@ -6,16 +6,26 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
 
 namespace fuseline::ui {
 
 class LiveAnalysis {
  public:
   /// As analyzeToShow(). settings: see IncrementalAnalysis.
-  std::shared_ptr<const Analysis> next(PipelineDocument document, const AnalysisOptions& options,
-                                       std::uint64_t settings);
+  std::shared_ptr<const Analysis> next(PipelineDocument document, const OptionsFor& optionsFor, std::uint64_t settings);
+  /// The same after edits of the last document.
+  std::shared_ptr<const Analysis> after(const std::vector<Edit>& edits, const OptionsFor& optionsFor,
+                                        std::uint64_t settings);
+  /// See IncrementalAnalysis.
+  std::optional<std::set<std::string>> changedOps() const;
 
  private:
+  std::shared_ptr<const Analysis> shown(std::shared_ptr<const Analysis> analysis, const OptionsFor& optionsFor) const;
+
   IncrementalAnalysis m_analyses;
 };
 

@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/live_plan.h"
 
+#include "core/edit/apply_edit.h"
+#include "ui/session/blank_pipeline.h"
 #include "ui/session/live_analysis.h"
+#include "ui/session/plan_steps.h"
 
 #include <QFileInfo>
 
@@ -17,6 +20,12 @@ LivePlan::LivePlan(const OpenPipeline& pipeline, const RunSetup& setup, LastResu
       m_results(results),
       m_capabilitiesOf(std::move(capabilitiesOf)),
       m_liveAnalysis(std::make_unique<LiveAnalysis>()) {
+  auto* const steps = new PlanSteps(*this);
+  connect(steps, &PlanSteps::planWanted, this, &LivePlan::restart);
+  connect(steps, &PlanSteps::cancelWanted, this, [this] {
+    m_pool.clear();
+    m_analysedGeneration = ++m_generation;
+  });
   refreshCapabilities();
   // One thread: analyses of one document are only ever superseded, never needed at the same time.
   m_pool.setMaxThreadCount(1);
@@ -34,12 +43,14 @@ LivePlan::~LivePlan() {
 
 void LivePlan::forget() {
   m_analysis = std::make_shared<const Analysis>();
+  PlanSteps::of(*this).forget();
   m_isForgotten = true;
   ++m_numPlannings;
 }
 
 void LivePlan::followPipeline() {
   m_isForgotten = false;
+  PlanSteps::of(*this).note(m_pipeline);
   restart();
 }
 
@@ -107,18 +118,31 @@ void LivePlan::planAnew() {
   restart();
 }
 
+namespace {
+
+std::shared_ptr<const Analysis> analyzeChanges(LiveAnalysis& analyses, PlanSteps::Changes changes,
+                                               const OptionsFor& optionsFor, std::uint64_t plans) {
+  if (!changes.document) return analyses.after(changes.edits, optionsFor, plans);
+  for (const Edit& edit : changes.edits) (void)applyEdit(*changes.document, edit);
+  return analyses.next(std::move(*changes.document), optionsFor, plans);
+}
+
+}  // namespace
+
 void LivePlan::restart() {
   ++m_generation;
+  PlanSteps& steps = PlanSteps::of(*this);
+  steps.noteStarted();
   refreshCapabilities();
   if (m_isForgotten) return;
-  m_pool.clear();  // a waiting analysis of an older document is of no use any more
-  auto document = std::make_shared<PipelineDocument>(m_pipeline.document());
-  m_pool.start([this, document, optionsFor = planningOptions(), generation = m_generation, plans = m_numPlannings] {
-    const AnalysisOptions options = optionsFor(*document);
-    auto analysis = m_liveAnalysis->next(std::move(*document), options, plans);
-    QMetaObject::invokeMethod(
-        this, [this, generation, analysis = std::move(analysis)] { accept(generation, analysis); },
-        Qt::QueuedConnection);
+  m_pool.clear();  // what a waiting analysis was to take over is left to this one
+  m_pool.start([this, &steps, optionsFor = planningOptions(), generation = m_generation, plans = m_numPlannings] {
+    auto analysis = analyzeChanges(*m_liveAnalysis, steps.takeChanges(), optionsFor, plans);
+    const auto post = [this, &steps, generation, analysis = std::move(analysis), ops = m_liveAnalysis->changedOps()] {
+      steps.noteAnalysis(ops);
+      accept(generation, analysis);
+    };
+    QMetaObject::invokeMethod(this, post, Qt::QueuedConnection);
   });
 }
 
@@ -127,7 +151,10 @@ void LivePlan::accept(quint64 generation, std::shared_ptr<const Analysis> analys
   m_analysis = std::move(analysis);
   m_analysedGeneration = generation;
   m_results.setDifferingSteps(*m_analysis);
+  PlanSteps& steps = PlanSteps::of(*this);
+  steps.noteShown();
   Q_EMIT analysisChanged(m_analysis);
+  steps.tell();
 }
 
 }  // namespace fuseline::ui

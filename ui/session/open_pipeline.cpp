@@ -5,6 +5,7 @@
 #include "core/document/file_format.h"
 #include "core/edit/canonical_order.h"
 #include "core/support/json.h"
+#include "ui/session/last_edits.h"
 #include "ui/theme/format.h"
 
 #include <QFileInfo>
@@ -42,18 +43,21 @@ bool OpenPipeline::apply(const Edit& edit, const QString& mergeKey) {
     Q_EMIT editRefused(toQt(applied.error().message));
     return false;
   }
+  LastEdits::set(*this, std::vector<Edit>{edit});
   Q_EMIT changed();
   return true;
 }
 
 void OpenPipeline::undo() {
   if (!m_history.canUndo()) return;
+  LastEdits::set(*this, std::nullopt);
   m_history.undo();
   Q_EMIT changed();
 }
 
 void OpenPipeline::redo() {
   if (!m_history.canRedo()) return;
+  LastEdits::set(*this, std::nullopt);
   m_history.redo();
   Q_EMIT changed();
 }
@@ -61,6 +65,7 @@ void OpenPipeline::redo() {
 void OpenPipeline::goTo(std::size_t depth) {
   if (depth == m_history.depth() || depth > m_history.size()) return;
   m_history.goTo(depth);
+  LastEdits::set(*this, std::nullopt);
   Q_EMIT changed();
 }
 
@@ -71,12 +76,14 @@ Result<void> OpenPipeline::save(const QString& path) {
   m_history.markSaved();
   m_isPartlyRead = false;
   if (!m_problems.empty()) m_problems = problemsWhenSaved(document());
+  LastEdits::set(*this, std::vector<Edit>());
   Q_EMIT changed();
   return saved;
 }
 
 void OpenPipeline::markUnsaved() {
   m_history.markUnsaved();
+  LastEdits::set(*this, std::vector<Edit>());
   Q_EMIT changed();
 }
 
@@ -87,6 +94,7 @@ QString OpenPipeline::displayName() const {
 
 void OpenPipeline::take(ReadPipeline read) {
   m_history = History(std::move(read.document));
+  LastEdits::set(*this, std::nullopt);
   read.isUnsaved ? m_history.markUnsaved() : m_history.markSaved();
   m_problems = std::move(read.problems);
   m_isPartlyRead = read.isPartlyRead || losesWhenSaved(m_problems, document());

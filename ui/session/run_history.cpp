@@ -251,15 +251,17 @@ void RunHistory::list() {
         [this, generation, entries = reader->read(folders)]() mutable {
           if (generation != m_listGeneration) return;
           m_entries = std::move(entries);
+          if (m_hash.empty()) hashDocument();
           Q_EMIT changed();
         },
         Qt::QueuedConnection);
   });
 }
 
-/// The text of a large pipeline takes its time.
+/// The text of a large pipeline takes its time: not where there is no run to compare it with.
 void RunHistory::hashDocument() {
   const quint64 generation = ++m_hashGeneration;
+  if (m_entries.empty()) return m_hash.clear();
   m_pool.start([this, generation, document = m_session.pipeline().document()] {
     const std::string hash = hashWithoutView(toJson(document));
     QMetaObject::invokeMethod(
@@ -274,8 +276,11 @@ void RunHistory::hashDocument() {
 }
 
 void RunHistory::waitForDone() {
-  QCoreApplication::sendPostedEvents(this, QEvent::MetaCall);
-  m_pool.waitForDone();
+  constexpr int kMostSteps = 3;  // a job, the list after it, and the hash that this list is compared with
+  for (int step = 0; step < kMostSteps; ++step) {
+    QCoreApplication::sendPostedEvents(this, QEvent::MetaCall);
+    m_pool.waitForDone();
+  }
   QCoreApplication::sendPostedEvents(this, QEvent::MetaCall);
 }
 

@@ -3,9 +3,11 @@
 #include "ui/sweep/sweep_panel.h"
 
 #include "core/edit/symbol_edits.h"
+#include "ui/session/large_pipeline.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/file_choice.h"
 #include "ui/widgets/roomy_delegate.h"
+#include "ui/widgets/seen_refresh.h"
 #include "ui/widgets/table_copying.h"
 
 #include <QClipboard>
@@ -219,11 +221,14 @@ void SweepPanel::follow() {
   connect(m_sweep, &SweepSession::stalenessChanged, this, &SweepPanel::refreshState);
   connect(&m_session.pipeline(), &OpenPipeline::replaced, this,
           [this] { m_typedSizes.clear(); });  // those of another pipeline
+  const auto isCostly = [this] { return isLarge(m_session); };
+  auto* seen = new SeenRefresh(*this, isCostly, [this] { refreshChoices(); });
   for (const auto signal : {&OpenPipeline::replaced, &OpenPipeline::changed})
-    connect(&m_session.pipeline(), signal, this, &SweepPanel::refreshChoices);
+    connect(&m_session.pipeline(), signal, seen, &SeenRefresh::request);
   connect(&m_session.setup(), &RunSetup::runTargetChanged, this, &SweepPanel::refreshChoices);
   connect(&m_session.runner(), &Runner::runningChanged, this, &SweepPanel::refreshPlan);
-  connect(&m_session.plan(), &LivePlan::analysisChanged, this, &SweepPanel::refreshPlan);
+  connect(&m_session.plan(), &LivePlan::analysisChanged, this,
+          [this, isCostly, seen] { isCostly() ? seen->request() : refreshPlan(); });
   connect(&m_theme, &Theme::changed, this, &SweepPanel::refreshState);
   connect(m_chart, &SweepChart::rowChosen, this, &SweepPanel::chooseRow);
   connect(m_chart, &SweepChart::rowOpened, this, &SweepPanel::openRow);

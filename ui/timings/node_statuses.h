@@ -19,6 +19,7 @@ class NodeStatuses : public QObject {
  public:
   explicit NodeStatuses(const Session& session);
 
+  bool hasFailed() const { return !m_failure.isEmpty(); }
   /// Status of an op of the document.
   NodeStatus of(const std::string& op) const;
   /// The same as a sentence: "Its times were measured on cpu."

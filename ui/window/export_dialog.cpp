@@ -5,6 +5,7 @@
 #include "core/support/atomic_file.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/file_choice.h"
+#include "ui/widgets/long_job.h"
 
 #include <QClipboard>
 #include <QComboBox>
@@ -61,7 +62,11 @@ const PipelineExporter& ExportDialog::exporter() const {
 }
 
 void ExportDialog::refresh() {
-  const Result<PipelineText> text = m_write(exporter());
+  QWidget& place = isVisible() || !parentWidget() ? *this : *parentWidget();
+  const QString title = tr("Exporting %1…").arg(toQt(exporter().title));
+  const Result<PipelineText> text =
+      resultUnlessCanceled(place, title, m_write(exporter()))
+          .value_or(Error{tr("The export was canceled. Choose a format to export again.").toStdString()});
   m_copy->setEnabled(text.hasValue());
   m_save->setEnabled(text.hasValue());
   present(text ? *text : PipelineText{.notes = {text.error().message}});
@@ -91,12 +96,14 @@ void ExportDialog::save() {
   m_notes->setText(written ? tr("Saved to %1.").arg(path) : toQt(written.error().message));
 }
 
-Result<void> ExportDialog::writeTo(const QString& path) const {
-  QGuiApplication::setOverrideCursor(Qt::WaitCursor);
-  const Result<std::string> content = contentOf(m_exported);
-  QGuiApplication::restoreOverrideCursor();
-  if (!content) return content.error();
-  return writeFileAtomically(path.toStdString(), [&](std::ostream& file) { file << *content; });
+Result<void> ExportDialog::writeTo(const QString& path) {
+  const auto work = [exported = m_exported, path = path.toStdString()]() -> Result<void> {
+    const Result<std::string> content = contentOf(exported);
+    if (!content) return content.error();
+    return writeFileAtomically(path, [&](std::ostream& file) { file << *content; });
+  };
+  return resultUnlessCanceled(*this, tr("Writing %1…").arg(QFileInfo(path).fileName()), work)
+      .value_or(Error{tr("Canceled. The file may still be written.").toStdString()});
 }
 
 }  // namespace fuseline::ui

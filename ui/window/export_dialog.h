@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/export/pipeline_exporter.h"
 #include "core/support/result.h"
+#include "ui/session/exports.h"
 
 #include <QDialog>
 
@@ -20,7 +20,8 @@ class ExportDialog : public QDialog {
   Q_OBJECT
 
  public:
-  using Write = std::function<Result<PipelineText>(const PipelineExporter&)>;
+  /// The work of an export in a format, for another thread.
+  using Write = std::function<TextWork(const PipelineExporter&)>;
   /// path: of the pipeline file, or where one would be saved; the exported file stands beside it.
   ExportDialog(Write write, QString path, QWidget* parent);
 
@@ -31,7 +32,7 @@ class ExportDialog : public QDialog {
   void present(const PipelineText& text);
   void copy();
   void save();
-  Result<void> writeTo(const QString& path) const;
+  Result<void> writeTo(const QString& path);
 
   Write m_write;
   QString m_path;

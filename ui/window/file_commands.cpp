@@ -272,7 +272,7 @@ bool FileCommands::mayClose() {
 
 void FileCommands::exportPipeline() {
   commitTypedField();
-  ExportDialog([this](const PipelineExporter& exporter) { return exportedPipeline(m_session, exporter); },
+  ExportDialog([this](const PipelineExporter& exporter) { return exportedPipelineWork(m_session, exporter); },
                m_session.pipeline().path().isEmpty() ? m_session.pipeline().displayName() : m_session.pipeline().path(),
                &m_window)
       .exec();

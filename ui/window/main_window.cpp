@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/window/main_window.h"
 
+#include "core/edit/edit_extent.h"
 #include "ui/canvas/canvas_commands.h"
 #include "ui/canvas/change_marks.h"
 #include "ui/canvas/copy_gesture.h"
@@ -22,6 +23,7 @@
 #include "ui/runs/run_bar.h"
 #include "ui/runs/runs_panel.h"
 #include "ui/session/baseline_memory.h"
+#include "ui/session/last_edits.h"
 #include "ui/sweep/sweep_panel.h"
 #include "ui/theme/format.h"
 #include "ui/timeline/timeline_panel.h"
@@ -246,7 +248,10 @@ void MainWindow::connectSession() {
 void MainWindow::connectPanes() {
   auto& palette = m_panes->get<PalettePanel>();
   const auto showBlocks = [this, &palette] { palette.showBlocks(m_session.pipeline().document()); };
-  connect(&m_session.pipeline(), &OpenPipeline::changed, &palette, showBlocks);
+  connect(&m_session.pipeline(), &OpenPipeline::changed, &palette, [this, showBlocks] {
+    const auto& edits = LastEdits::of(m_session.pipeline());
+    if (!edits || extentOf(*edits).changesMore) showBlocks();
+  });
   showBlocks();
   connect(&palette, &PalettePanel::activated, m_scene,
           [this](const QString& entry) { m_scene->commands().insertAfterSelection(entry.toStdString()); });

@@ -10,6 +10,7 @@
 #include "ui/theme/format.h"
 #include "ui/widgets/expression_edit.h"
 #include "ui/widgets/file_choice.h"
+#include "ui/widgets/long_job.h"
 
 #include <QActionGroup>
 #include <QClipboard>
@@ -25,6 +26,12 @@ QString tensorPatterns() { return RunCommands::tr("Tensors (*.safetensors);;All 
 }  // namespace
 
 RunCommands::RunCommands(Session& session, QWidget& window) : QObject(&window), m_session(session), m_window(window) {}
+
+void RunCommands::write(const QString& path, FileWork work, const QString& success) {
+  const QString title = tr("Writing %1…").arg(QFileInfo(path).fileName());
+  const std::optional<Result<void>> written = resultUnlessCanceled(m_window, title, std::move(work));
+  written ? tell(*written, success) : say(tr("Canceled. %1 may still be written.").arg(path));
+}
 
 QAction* RunCommands::add(QMenu& menu, const QString& text, const QKeySequence& shortcut, std::function<void()> run) {
   QAction* action = menu.addAction(text);
@@ -181,8 +188,7 @@ void RunCommands::saveParameters() {
                                    .ending = QStringLiteral("safetensors")},
                                   &m_window);
   if (path.isEmpty()) return;
-  const Result<void> saved = writeParameters(m_session, path);
-  tell(saved, tr("Parameters saved to %1.").arg(path));
+  write(path, parametersWork(m_session, path), tr("Parameters saved to %1.").arg(path));
 }
 
 void RunCommands::saveRun() {
@@ -194,8 +200,8 @@ void RunCommands::saveRun() {
                                    .name = QFileInfo(m_session.pipeline().displayName()).completeBaseName()},
                                   &m_window);
   if (path.isEmpty()) return;
-  const Result<void> saved = writeRun(m_session, path);
-  tell(saved, tr("Run saved to %1. Open it here, or pass it to fuseline run --measured.").arg(path));
+  write(path, runWork(m_session, path),
+        tr("Run saved to %1. Open it here, or pass it to fuseline run --measured.").arg(path));
 }
 
 void RunCommands::exportRun(const Exporter& exporter) {
@@ -208,8 +214,8 @@ void RunCommands::exportRun(const Exporter& exporter) {
                   .name = QFileInfo(m_session.pipeline().displayName()).completeBaseName()},
                  &m_window);
   if (path.isEmpty()) return;
-  const Result<void> written = writeExportedRun(m_session, exporter, path);
-  tell(written, tr("Run exported to %1. %2.").arg(path, toQt(exporter.summary)));
+  write(path, exportedRunWork(m_session, exporter, path),
+        tr("Run exported to %1. %2.").arg(path, toQt(exporter.summary)));
 }
 
 }  // namespace fuseline::ui

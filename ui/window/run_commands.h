@@ -44,6 +44,8 @@ class RunCommands : public QObject {
   void exportRun(const Exporter& exporter);
   void say(const QString& sentence, Severity severity = Severity::Note);
   void tell(const Result<void>& outcome, const QString& success);
+  /// Writes the file while the window stays alive.
+  void write(const QString& path, std::function<Result<void>()> work, const QString& success);
 
   Session& m_session;
   QWidget& m_window;

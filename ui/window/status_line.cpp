@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/window/status_line.h"
 
+#include "ui/fusions/planning_note.h"
 #include "ui/problems/problems_panel.h"
 #include "ui/theme/format.h"
-
-#include <QTimer>
 
 #include <utility>
 
@@ -13,7 +12,6 @@ namespace fuseline::ui {
 
 namespace {
 constexpr int kSayingMs = 8000;
-constexpr int kPlanningMs = 300;
 }  // namespace
 
 StatusLine::StatusLine(QStatusBar& bar, GraphView& view, Panes& panes, QWidget& progress)
@@ -37,23 +35,7 @@ StatusLine::StatusLine(QStatusBar& bar, GraphView& view, Panes& panes, QWidget& 
   connect(&view, &GraphView::zoomChanged, this,
           [this](double factor) { m_zoom->setText(tr("%1 %").arg(qRound(factor * 100))); });
   connect(&panes.get<ProblemsPanel>(), &ProblemsPanel::countsChanged, this, &StatusLine::showProblems);
-  followPlanning();
-}
-
-/// A plan that takes longer says so; until it is there the panes show the one before.
-void StatusLine::followPlanning() {
-  auto* planning = new QLabel(tr("Planning…"), &m_bar);
-  planning->setObjectName(QStringLiteral("planning"));
-  m_bar.addPermanentWidget(planning);
-  planning->hide();
-  auto* patience = new QTimer(this);
-  patience->setSingleShot(true);
-  patience->setInterval(kPlanningMs);
-  const Session& session = m_view.session();
-  connect(&session.pipeline(), &OpenPipeline::changed, patience, qOverload<>(&QTimer::start));
-  connect(patience, &QTimer::timeout, planning,
-          [&session, planning] { planning->setVisible(session.plan().isAnalysing()); });
-  connect(&session.plan(), &LivePlan::analysisChanged, planning, &QWidget::hide);
+  bar.addPermanentWidget(new PlanningNote(view.session().pipeline(), view.session().plan(), &bar));
 }
 
 QToolButton* StatusLine::addButton(const QString& text, const QString& tip, std::function<void()> run) {

@@ -31,7 +31,6 @@ class StatusLine : public QObject {
   void showNextZoom();
   void showSelected();
   void showDevice();
-  void followPlanning();
   void showProblems(int numErrors, int numWarnings);
 
   QStatusBar& m_bar;

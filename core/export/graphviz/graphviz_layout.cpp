@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -224,14 +225,22 @@ class DotLayout {
   std::vector<Agraph_t*> m_clusters;
 };
 
+/// Graphviz has global variables.
+std::mutex& oneAtATime() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 }  // namespace
 
 Result<GraphLayout> layOutWithGraphviz(const LayoutProblem& problem) {
+  const std::lock_guard lock(oneAtATime());
   const QuietErrors quiet;
   return DotLayout(problem, problem.flow == Flow::Down ? "TB" : "BT", {}).run();
 }
 
 Result<GraphLayout> layOutInRows(const LayoutProblem& problem, const LayoutGaps& gaps) {
+  const std::lock_guard lock(oneAtATime());
   const QuietErrors quiet;
   return DotLayout(problem, "LR", gaps).run();
 }

@@ -6,7 +6,7 @@
 
 namespace fuseline {
 
-/// Empty where Graphviz is not in the build. To be called on one thread at a time: Graphviz has global variables.
+/// Empty where Graphviz is not in the build. On any thread; calls wait for each other.
 LayOutGraph graphLayout();
 
 /// In pixels.
