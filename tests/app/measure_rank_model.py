@@ -1,0 +1,93 @@
+# The cost model of collectives against runs of two ranks on this machine: a table of message sizes, and two pipelines.
+# SPDX-License-Identifier: Apache-2.0
+# Usage: measure_rank_model.py FUSELINE [--ranks-as mpi|processes|threads] [--iterations N]
+#   Prints medians, and errors of the model whose latency and bandwidth are fitted to them. For a machine that is otherwise idle.
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "resources" / "examples"
+LAYER = EXAMPLES / "tensor_parallel_mlp.fuseline"
+SIZES = [(32, 64), (64, 256), (256, 256), (512, 512), (1024, 1024), (2048, 1024)]
+PIPELINES = {"MLP, M = 256, H = 256": (256, 256), "MLP, M = 512, H = 512": (512, 512)}
+ENVIRONMENT = {**os.environ, "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMP_NUM_THREADS": "1"}
+RANKS = 2
+
+
+def fuseline(program: str, size: tuple[int, int], *options: str) -> dict:
+    sizes = ["--set", f"M={size[0]}", "--set", f"H={size[1]}"]
+    done = subprocess.run([program, "run", LAYER, *sizes, "--no-peaks", "--json", *options],
+                          capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{options}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def median(values: list[float]) -> float:
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def collectives(record: dict) -> list[tuple[str, int, float]]:
+    """Kind, bytes that a rank sends and nanoseconds of every collective of the unfused plan."""
+    steps = next(variant for variant in record["variants"] if variant["name"] == "unfused")["steps"]
+    return [(step["collective"], step["wireBytes"], step["transferNs"]) for step in steps
+            if step.get("collective") and step.get("transferNs", 0) > 0]
+
+
+def hops(kind: str) -> int:
+    return (2 if kind == "all-reduce" else 1) * (RANKS - 1)
+
+
+def fitted(points: list[tuple[str, int, float]]) -> tuple[float, float]:
+    """Latency of a hop in nanoseconds and nanoseconds a byte: least squares of relative errors."""
+    sums = [0.0] * 5
+    for kind, wire_bytes, ns in points:
+        hop, byte = hops(kind) / ns, wire_bytes / ns
+        for index, value in enumerate((hop * hop, hop * byte, byte * byte, hop, byte)):
+            sums[index] += value
+    determinant = sums[0] * sums[2] - sums[1] ** 2
+    return (sums[3] * sums[2] - sums[4] * sums[1]) / determinant, (sums[0] * sums[4] - sums[1] * sums[3]) / determinant
+
+
+def total_ns(record: dict, name: str) -> float:
+    return median(next(variant for variant in record["variants"] if variant["name"] == name)["endToEndNs"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--ranks-as", default="mpi")
+    parser.add_argument("--iterations", default="25")
+    given = parser.parse_args()
+    ranks = ["--ranks", str(RANKS), "--ranks-as", given.ranks_as, "--iterations", given.iterations]
+    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {given.iterations} rounds, medians")
+    points = [point for size in SIZES
+              for point in collectives(fuseline(given.program, size, *ranks, "--no-overlap", "--variants", "unfused")["record"])]
+    latency_ns, byte_ns = fitted(points)
+    link = f"{max(latency_ns, 1) / 1e3:.3f}us,{1 / max(byte_ns, 1e-6):.3f}GB/s"
+    print(f"link fitted to {len(points)} collectives: {link}")
+    print(f"{'collective':>15} {'bytes sent':>11} {'measured us':>12} {'model us':>9} {'error':>7}")
+    for kind, wire_bytes, ns in sorted(points):
+        model = hops(kind) * latency_ns + wire_bytes * byte_ns
+        print(f"{kind:>15} {wire_bytes:>11} {ns / 1e3:>12.1f} {model / 1e3:>9.1f} {100 * (model / ns - 1):>+6.0f} %")
+    print(f"{'pipeline':>22} {'plan':>8} {'measured us':>12} {'with overlap':>13} {'predicted us':>18} {'error':>7}")
+    for name, size in PIPELINES.items():
+        alone = fuseline(given.program, size, *ranks, "--no-overlap")["record"]
+        beside = fuseline(given.program, size, *ranks)["record"]
+        predicted = fuseline(given.program, size, "--predict-ranks", str(RANKS), "--link", link,
+                             "--iterations", given.iterations)["predictions"]
+        for each in (row for row in predicted if row["ranks"] == RANKS):
+            measured = total_ns(alone, each["variant"])
+            low = each["computeLowNs"] + each["communicationLowNs"]
+            high = each["computeHighNs"] + each["communicationHighNs"]
+            middle = each["computeNs"] + (each["communicationLowNs"] + each["communicationHighNs"]) / 2
+            print(f"{name:>22} {each['variant']:>8} {measured / 1e3:>12.0f} {total_ns(beside, each['variant']) / 1e3:>13.0f} "
+                  f"{low / 1e3:>8.0f} to {high / 1e3:>6.0f} {100 * (middle / measured - 1):>+6.0f} %")
+
+
+if __name__ == "__main__":
+    main()
