@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/operation_cost.h"
 #include "core/plan/collective_steps.h"
+#include "core/plan/column_views.h"
 #include "core/plan/gradient_sums.h"
 #include "core/plan/offload_steps.h"
 #include "core/plan/plan.h"
@@ -75,6 +76,7 @@ class Planner {
     auto [tensors, viewOf] = std::move(m_tensors).take();
     Plan plan{.steps = std::move(m_steps), .tensors = std::move(tensors)};
     addOffloadSteps(m_graph, plan, viewOf);
+    if (!m_options.keepIntermediates) showColumns(m_graph, plan, viewOf);
     layOutStorages(plan, viewOf, m_options);
     return plan;
   }
