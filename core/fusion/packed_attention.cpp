@@ -40,14 +40,6 @@ PartSource sourceOf(const Graph& graph, std::span<const NodeId> members, std::si
   return source;
 }
 
-/// Strides of a tensor of heads that is some columns of one with `rowElements`.
-TokenLayout widened(TokenLayout layout, std::int64_t rowElements) {
-  const std::int64_t width = layout.heads * layout.channels;
-  layout.batchStride = width == 0 ? 0 : layout.batchStride / width * rowElements;
-  layout.tokenStride = width == 0 ? 0 : layout.tokenStride / width * rowElements;
-  return layout;
-}
-
 std::int64_t sumOfWidths(const Graph& graph, const Node& split, std::size_t count) {
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < count; ++i) sum += graph.value(split.outputs[i]).spec.cols();
@@ -129,7 +121,7 @@ PackedAttention packedAttention(const Graph& graph, std::span<const NodeId> memb
   const std::int64_t rowElements = sumOfWidths(graph, split, split.outputs.size());
   TokenLayout* const layouts[] = {&packed.layouts.q, &packed.layouts.k, &packed.layouts.v};
   for (std::size_t slot = 0; slot < kParts.size(); ++slot) {
-    *layouts[slot] = widened(*layouts[slot], rowElements);
+    *layouts[slot] = layouts[slot]->withRowStride(rowElements);
     packed.places.heads[slot] = {.input = {0, OperandKind::Input, 0},
                                  .gradient = {0, OperandKind::GradInput, 0},
                                  .firstElement = sumOfWidths(graph, split, slot),

@@ -57,6 +57,15 @@ QkvFormat qkvFormat(std::string_view format) {
   return format == "thd" ? QkvFormat::Thd : QkvFormat::Sbhd;
 }
 
+TokenLayout TokenLayout::withRowStride(std::int64_t stride) const {
+  const std::int64_t width = heads * channels;
+  TokenLayout layout = *this;
+  if (stride == 0 || width == 0) return layout;
+  layout.batchStride = batchStride / width * stride;
+  layout.tokenStride = tokenStride / width * stride;
+  return layout;
+}
+
 Result<TokenLayout> tokenLayout(std::string_view operation, std::string_view port, QkvFormat format, const Shape& shape,
                                 std::int64_t heads, std::int64_t channels) {
   if (!isOfHeads(shape, numTokenAxes(format), heads, channels))

@@ -35,6 +35,8 @@ struct TokenLayout {
   std::int64_t offset(std::int64_t entry, std::int64_t token, std::int64_t head) const {
     return entry * batchStride + token * tokenStride + head * channels;
   }
+  /// The same heads as columns of a tensor with rows of `stride` elements; 0: as they are. Precondition: contiguous.
+  TokenLayout withRowStride(std::int64_t stride) const;
 };
 
 /// x: [.., heads, channels] or [.., heads * channels], its first axes those of the format.

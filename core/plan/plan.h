@@ -31,12 +31,23 @@ enum class TensorRole {
   Reloaded         // the same, back on the device
 };
 
+/// Columns of a wider tensor: pieces of `width` elements, one in each row of `rowStride` elements.
+struct ColumnView {
+  std::int64_t width = 0;
+  std::int64_t rowStride = 0;     // 0: the tensor is contiguous
+  std::int64_t firstElement = 0;  // of the first row
+
+  explicit operator bool() const { return rowStride > 0; }
+  bool operator==(const ColumnView&) const = default;
+};
+
 /// A tensor of the plan. Views share their storage with the tensor they show.
 struct PlanTensor {
   std::string name;  // "x", "fc1.weight", "norm:y", "grad.fc1.weight", "main_grad.fc1.weight", "grad.norm:y"
   TensorSpec spec;
   TensorRole role = TensorRole::Intermediate;
   int storage = -1;
+  ColumnView columns = {};
   bool isSaved = false;  // kept from forward for backward
   bool isKept = false;   // its memory has no other use: of steps that `runsOnce`, and of amaxes
   /// A parameter that is stored quantized: only steps that `runsOnce` read it, and it has no memory of the plan.

@@ -3,6 +3,7 @@
 #include "core/fusion/collective_overlap.h"
 #include "core/fusion/operation_cost.h"
 #include "core/plan/collective_steps.h"
+#include "core/plan/column_views.h"
 #include "core/plan/gradient_sums.h"
 #include "core/plan/offload_steps.h"
 #include "core/plan/overlapped_collectives.h"
@@ -77,6 +78,7 @@ class Planner {
     auto [tensors, viewOf] = std::move(m_tensors).take();
     Plan plan{.steps = std::move(m_steps), .tensors = std::move(tensors)};
     addOffloadSteps(m_graph, plan, viewOf);
+    if (!m_options.keepIntermediates) showColumns(m_graph, plan, viewOf);
     if (m_options.overlapsCollectives) overlapCollectives(plan, viewOf);
     layOutStorages(plan, viewOf, m_options);
     return plan;

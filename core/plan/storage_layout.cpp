@@ -24,8 +24,9 @@ class EndingInputs {
     if (dying.empty() || (step.kernel != "elementwise" && step.kernel != "accumulate")) return;
     const std::set<int> ending(dying.begin(), dying.end());
     for (const StepOperand& operand : step.operands) {
-      const int storage = plan.tensors[toIndex(operand.tensor)].storage;
-      if (operand.access == OperandAccess::Read && ending.contains(storage))
+      const PlanTensor& tensor = plan.tensors[toIndex(operand.tensor)];
+      const int storage = tensor.storage;
+      if (operand.access == OperandAccess::Read && !tensor.columns && ending.contains(storage))
         listOf(plan.spec(operand)).push_back(storage);
     }
   }
@@ -76,7 +77,8 @@ class StorageLayout {
       int& storage = storageOf[toIndex(root(tensor))];
       if (storage < 0) {
         storage = static_cast<int>(m_plan.storages.size());
-        const PlanTensor& shown = m_plan.tensors[toIndex(tensor)];
+        const PlanTensor& shown =
+            m_plan.tensors[toIndex(m_plan.tensors[toIndex(tensor)].columns ? root(tensor) : tensor)];
         m_plan.storages.push_back(
             {.bytes = shown.isInitialOnly ? 0 : shown.spec.bytes(), .firstStep = -1, .lastStep = -1});
       }
@@ -128,6 +130,7 @@ class StorageLayout {
       storage.offset = end;
       end += alignedBytes(storage.bytes);
     }
+    m_isPlaced.assign(m_plan.storages.size(), false);
     std::vector<std::vector<int>> ending(m_plan.steps.size());
     Arena arena;
     for (int step = 0; step < static_cast<int>(m_plan.steps.size()); ++step) placeStep(step, arena, ending);
@@ -142,10 +145,12 @@ class StorageLayout {
     for (const StepOperand& operand : m_plan.steps[toIndex(step)].operands) {
       const int index = m_plan.tensors[toIndex(operand.tensor)].storage;
       Storage& storage = m_plan.storages[toIndex(index)];
-      if (storage.isPersistent || storage.isOnHost || storage.firstStep != step ||
+      if (storage.isPersistent || storage.isOnHost || storage.firstStep != step || m_isPlaced[toIndex(index)] ||
           operand.access == OperandAccess::Read)
         continue;
-      const int reused = inputs.take(m_plan.spec(operand));
+      m_isPlaced[toIndex(index)] = true;
+      const bool isColumns = static_cast<bool>(m_plan.tensors[toIndex(operand.tensor)].columns);
+      const int reused = isColumns ? -1 : inputs.take(m_plan.spec(operand));
       storage.offset = reused >= 0 ? m_plan.storages[toIndex(reused)].offset : arena.allocate(storage.bytes);
       ending[toIndex(storage.lastStep)].push_back(index);
     }
@@ -157,6 +162,7 @@ class StorageLayout {
   Plan& m_plan;
   const std::vector<int>& m_viewOf;
   const PlanOptions& m_options;
+  std::vector<bool> m_isPlaced;  // by storage
 };
 
 }  // namespace

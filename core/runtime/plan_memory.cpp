@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/plan_memory.h"
 
+#include "core/plan/column_views.h"
 #include "core/runtime/attempt.h"
 #include "core/support/text.h"
 
@@ -126,9 +127,10 @@ Result<void> PlanMemory::upload(const NamedTensors& bindings) {
 std::byte* PlanMemory::address(int tensor) const {
   const PlanTensor& planned = m_plan.tensors[static_cast<std::size_t>(tensor)];
   if (planned.spec.bytes() == 0 || planned.storage < 0 || planned.isInitialOnly) return nullptr;
-  if (const auto given = m_given.find(planned.storage); given != m_given.end()) return given->second;
+  const std::int64_t first = planned.columns.firstElement * sizeBytes(planned.spec.dtype);
+  if (const auto given = m_given.find(planned.storage); given != m_given.end()) return given->second + first;
   const Storage& storage = m_plan.storages[static_cast<std::size_t>(planned.storage)];
-  return (storage.isOnHost ? m_hostMemory : m_memory)->data() + storage.offset;
+  return (storage.isOnHost ? m_hostMemory : m_memory)->data() + storage.offset + first;
 }
 
 Result<Tensor> PlanMemory::read(std::string_view tensorName) const {
@@ -143,7 +145,10 @@ Result<Tensor> PlanMemory::read(std::string_view tensorName) const {
     std::memcpy(tensor.data.data(), source, tensor.data.size());
     return tensor;
   }
-  if (Result<void> copied = attempt([&] { m_backend.download(tensor.data, source); }); !copied) return copied.error();
+  std::vector<std::byte> columns(columnBytes(m_plan.tensors[static_cast<std::size_t>(index)]));
+  const std::span<std::byte> host = columns.empty() ? std::span(tensor.data) : std::span(columns);
+  if (Result<void> copied = attempt([&] { m_backend.download(host, source); }); !copied) return copied.error();
+  if (!columns.empty()) gatherColumns(m_plan.tensors[static_cast<std::size_t>(index)], columns.data(), tensor.data);
   return tensor;
 }
 

@@ -1,5 +1,6 @@
 // The reference device: every step through the ops' own double-precision mathematics. Slow and exact.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/plan/column_views.h"
 #include "core/quant/copy_memory.h"
 #include "core/runtime/backend.h"
 #include "core/runtime/quantize_steps.h"
@@ -47,7 +48,7 @@ class ReferenceKernel final : public Kernel {
       if (isAsked(reader)) compute(operands, reader, results);
     // Only now: a result may share memory with an operand.
     for (std::size_t i = 0; i < operands.size(); ++i)
-      if (isResult(i) && operands[i]) encode(results[i], spec(i).dtype, operands[i]);
+      if (isResult(i) && operands[i]) store(results[i], i, operands[i]);
     for (const auto& [work, x] : quantized) fusedOperandReference(m_graph, m_plan, m_step, *work, x, operands);
   }
 
@@ -81,6 +82,25 @@ class ReferenceKernel final : public Kernel {
   }
 
   const TensorSpec& spec(std::size_t operand) const { return m_plan.spec(m_step.operands[operand]); }
+  const PlanTensor& tensorOf(std::size_t operand) const {
+    return m_plan.tensors[static_cast<std::size_t>(m_step.operands[operand].tensor)];
+  }
+
+  ReferenceTensor load(std::size_t operand, const std::byte* data) const {
+    const PlanTensor& tensor = tensorOf(operand);
+    if (!tensor.columns) return decoded(tensor.spec, data);
+    std::vector<std::byte> own(static_cast<std::size_t>(tensor.spec.bytes()));
+    gatherColumns(tensor, data, own);
+    return decoded(tensor.spec, own.data());
+  }
+
+  void store(const std::vector<double>& values, std::size_t operand, std::byte* data) const {
+    const PlanTensor& tensor = tensorOf(operand);
+    if (!tensor.columns) return encode(values, tensor.spec.dtype, data);
+    std::vector<std::byte> own(static_cast<std::size_t>(tensor.spec.bytes()));
+    encode(values, tensor.spec.dtype, own.data());
+    scatterColumns(tensor, own, data);
+  }
   /// A result of the step's ops, not a quantized form of one.
   bool isResult(std::size_t operand) const {
     const StepOperand& result = m_step.operands[operand];
@@ -132,7 +152,7 @@ class ReferenceKernel final : public Kernel {
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const StepOperand& operand = m_step.operands[i];
       if (operand.access == OperandAccess::Read && !isOfCopies(operand) && !isForOther(operand, reader))
-        tensors.emplace(operand.key, decoded(m_plan.spec(operand), operands[i]));
+        tensors.emplace(operand.key, load(i, operands[i]));
     }
     return tensors;
   }

@@ -18,7 +18,8 @@ Binding findOperandWhere(const StepRequest& request, const Wanted& isWanted) {
   const auto index = static_cast<int>(found - operands.begin());
   const auto decoded = std::ranges::find(request.decoded, index, &Binding::index);
   if (decoded != request.decoded.end()) return *decoded;
-  return {.index = index, .spec = request.plan.spec(*found), .access = found->access};
+  const PlanTensor& tensor = request.plan.tensors[static_cast<std::size_t>(found->tensor)];
+  return {.index = index, .spec = tensor.spec, .access = found->access, .rowStride = tensor.columns.rowStride};
 }
 
 }  // namespace

@@ -18,16 +18,25 @@ namespace {
 
 Error captureCancelled() { return {"The capture was cancelled.", ErrorKind::RunFailed}; }
 
-/// The last writer among the steps of every run; nothing if the tensor is given, or produced once.
-std::optional<std::size_t> lastWriter(const Plan& plan, int tensor) {
-  const int storage = plan.tensors[static_cast<std::size_t>(tensor)].storage;
+template <class Predicate>
+std::optional<std::size_t> lastWriterWhere(const Plan& plan, const Predicate& isWanted) {
   std::optional<std::size_t> last;
   for (std::size_t i = 0; i < plan.steps.size(); ++i)
     for (const StepOperand& operand : plan.steps[i].operands) {
       const bool isWritten = operand.access != OperandAccess::Read && plan.steps[i].isLaunched();
-      if (isWritten && plan.tensors[static_cast<std::size_t>(operand.tensor)].storage == storage) last = i;
+      if (isWritten && isWanted(plan.tensors[static_cast<std::size_t>(operand.tensor)])) last = i;
     }
   return last;
+}
+
+/// The last writer among the steps of every run; nothing if the tensor is given, or produced once. If the tensor shares
+/// its memory with views of columns, writes of these do not count.
+std::optional<std::size_t> lastWriter(const Plan& plan, int tensor) {
+  const PlanTensor& wanted = plan.tensors[static_cast<std::size_t>(tensor)];
+  const auto shares = [&](const PlanTensor& other) { return other.storage == wanted.storage; };
+  const auto own =
+      lastWriterWhere(plan, [&](const PlanTensor& other) { return shares(other) && other.columns == wanted.columns; });
+  return own ? own : lastWriterWhere(plan, shares);
 }
 
 Tensor withoutCodes(Tensor tensor) {

@@ -2,9 +2,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/common/attention_step.h"
 
+#include <iterator>
 #include <vector>
 
 namespace fuseline {
+
+namespace {
+
+/// For an attention that is a step by itself.
+void takeRowStrides(const StepRequest& request, AttentionProblem& problem) {
+  TokenLayout* const layouts[] = {&problem.layouts.q, &problem.layouts.k, &problem.layouts.v};
+  TokenLayout* const gradients[] = {&problem.gradients.q, &problem.gradients.k, &problem.gradients.v};
+  for (std::size_t slot = 0; slot < std::size(layouts); ++slot) {
+    const AttentionPlaces::Heads& heads = problem.places.heads[slot];
+    *layouts[slot] = layouts[slot]->withRowStride(findOperand(request, heads.input).rowStride);
+    *gradients[slot] = gradients[slot]->withRowStride(findOperand(request, heads.gradient).rowStride);
+  }
+}
+
+}  // namespace
 
 Result<AttentionProblem> attentionProblem(const StepRequest& request, int attention) {
   const auto member = static_cast<std::size_t>(attention);
@@ -15,7 +31,8 @@ Result<AttentionProblem> attentionProblem(const StepRequest& request, int attent
   const Shape shapes[] = {shapeAt(AttentionForm::kQuery), shapeAt(AttentionForm::kKey), shapeAt(AttentionForm::kValue)};
   const Result<AttentionLayouts> layouts = attentionLayouts(problem.form, shapes);
   if (!layouts) return layouts.error();
-  problem.layouts = *layouts;
+  problem.layouts = problem.gradients = *layouts;
+  if (request.step.nodes.size() == 1) takeRowStrides(request, problem);
   problem.biasShape = shapeAt(problem.form.biasSlot);
   problem.maskShape = shapeAt(problem.form.maskSlot);
   if (problem.form.hasBias()) problem.biasDType = inputs[static_cast<std::size_t>(problem.form.biasSlot)].dtype;

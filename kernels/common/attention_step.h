@@ -15,7 +15,8 @@ namespace fuseline {
 struct AttentionProblem {
   AttentionForm form;
   AttentionLayouts layouts;
-  DType dtype = DType::F32;  // of q, k, v, y and their gradients
+  AttentionLayouts gradients;  // of q, k and v
+  DType dtype = DType::F32;    // of q, k, v, y and their gradients
   DType biasDType = DType::F32;
   Shape biasShape;  // empty: none
   Shape maskShape;

@@ -16,6 +16,9 @@ enum class ColumnCopyDirection { ToPieces, FromPieces };
 struct BoundPiece {
   Binding binding;
   std::int64_t bytes = 0;  // of a row
+
+  /// Is it these columns already?
+  bool isInPlace() const { return binding.rowStride > 0; }
 };
 
 struct ColumnCopyStep {

@@ -29,6 +29,8 @@ Result<RotaryStep> readRotary(const StepRequest& request) {
   step.layout = *layout;
   step.from = *from;
   step.to = *to;
+  step.fromLayout = layout->withRowStride(from->rowStride);
+  step.toLayout = layout->withRowStride(to->rowStride);
   step.cuSeqlens = findSlot(request, OperandKind::Input, step.form.cuSeqlensSlot);
   step.startPositions = findSlot(request, OperandKind::Input, step.form.startPositionsSlot);
   return step;

@@ -15,6 +15,7 @@ struct RotaryStep {
   RotaryForm form;
   TokenLayout layout;
   Binding from, to;
+  TokenLayout fromLayout, toLayout;   // with the row strides of these
   Binding cuSeqlens, startPositions;  // absent: the op has none
   bool isBackward = false;
 

@@ -51,7 +51,7 @@ class AttentionNodesOf {
 
   /// The mask causal is top left there, too.
   bool isCausalThere() const {
-    return m_form.right == 0 && m_form.left < 0 && m_form.maskSlot < 0 && !m_form.hasBias() &&
+    return m_form.right == 0 && m_form.left < 0 && m_form.maskSlot < 0 && !m_form.hasBias() && !hasSequences() &&
            m_form.delta(numQueries(), numKeys()) == 0;
   }
 
@@ -83,6 +83,8 @@ class AttentionNodesOf {
   }
 
   bool isSbhd() const { return m_form.format == QkvFormat::Sbhd; }
+  bool isPacked() const { return m_form.format == QkvFormat::Thd; }
+  bool hasSequences() const { return m_form.cuSeqlensQSlot >= 0; }
   std::int64_t numQueries() const { return m_layouts.q.tokens; }
   std::int64_t numKeys() const { return m_layouts.k.tokens; }
 
@@ -131,8 +133,82 @@ class AttentionNodesOf {
     return m_graph.add("Unsqueeze", {range, m_graph.integers({axis})}, part);
   }
 
+  // ---- sequences, whose lengths are known at run time: prefix sums [B + 1]
+
+  OnnxValue sumsFrom(int slot, std::int64_t first) {
+    const std::int64_t count = numSequences(m_graph.inputSpec(slot));
+    const OnnxValue range[] = {m_graph.integers({first}), m_graph.integers({first + count})};
+    return m_graph.add("Slice", {m_graph.input(slot), range[0], range[1], m_graph.integers({0})}, "sums");
+  }
+  /// [B]
+  OnnxValue lengths(int slot) { return m_graph.add("Sub", {sumsFrom(slot, 1), sumsFrom(slot, 0)}, "lengths"); }
+  OnnxValue byEntry(const OnnxValue& x) {
+    return m_graph.add("Reshape", {x, m_graph.integers({-1, 1, 1, 1})}, "by_entry");
+  }
+
+  /// thd: the sequence of each token, [T]: how many end before it. B: in none.
+  OnnxValue sequenceOf(int slot, std::int64_t tokens) {
+    const OnnxValue ends = m_graph.add("Unsqueeze", {sumsFrom(slot, 1), m_graph.integers({0})}, "ends");
+    const OnnxValue before = m_graph.add("LessOrEqual", {ends, counted(tokens, 1, "tokens")}, "is_before");
+    const OnnxValue count = m_graph.add("ReduceSum", {m_graph.castFromBool(before), m_graph.integers({1})}, "sequences",
+                                        {{"keepdims", std::int64_t{0}}});
+    return m_graph.cast(count, DType::I64);
+  }
+  /// thd: [T, 1] or [1, T]
+  OnnxValue along(const OnnxValue& x, std::int64_t axis) {
+    return m_graph.add("Unsqueeze", {x, m_graph.integers({axis})}, "along");
+  }
+  OnnxValue positionsIn(int slot, const OnnxValue& sequences, std::int64_t tokens, std::int64_t axis) {
+    const OnnxValue starts = m_graph.add("Gather", {m_graph.input(slot), sequences}, "starts");
+    return m_graph.add("Sub", {counted(tokens, axis, "tokens"), along(starts, axis)}, "positions");
+  }
+
+  /// Pairs of one sequence.
+  OnnxValue pairsOfSequences() {
+    if (!isPacked())
+      return m_graph.add(
+          "And",
+          {m_graph.add("Less", {counted(numQueries(), 1, "queries"), byEntry(lengths(m_form.cuSeqlensQSlot))},
+                       "is_query"),
+           m_graph.add("Less", {counted(numKeys(), 0, "keys"), byEntry(lengths(m_form.cuSeqlensKvSlot))}, "is_key")},
+          "is_token");
+    const OnnxValue ofQueries = sequenceOf(m_form.cuSeqlensQSlot, numQueries());
+    const OnnxValue ofKeys = sequenceOf(m_form.cuSeqlensKvSlot, numKeys());
+    const OnnxValue count = m_graph.integer(numSequences(m_graph.inputSpec(m_form.cuSeqlensQSlot)));
+    return m_graph.add("And",
+                       {m_graph.add("Equal", {along(ofQueries, 1), along(ofKeys, 0)}, "is_same"),
+                        along(m_graph.add("Less", {ofQueries, count}, "is_token"), 1)},
+                       "is_pair");
+  }
+
+  /// [B]: how many keys more than queries.
+  OnnxValue deltas() {
+    return m_graph.add("Sub", {lengths(m_form.cuSeqlensKvSlot), lengths(m_form.cuSeqlensQSlot)}, "deltas");
+  }
+
+  /// The same as distance(), counted in each sequence.
+  OnnxValue distanceInSequences() { return isPacked() ? distanceInPacked() : distanceInEntries(); }
+
+  OnnxValue distanceInEntries() {
+    const OnnxValue far =
+        m_graph.add("Sub", {counted(numKeys(), 0, "keys"), counted(numQueries(), 1, "queries")}, "distance");
+    return m_form.isBottomRight ? m_graph.add("Sub", {far, byEntry(deltas())}, "distance") : far;
+  }
+
+  OnnxValue distanceInPacked() {
+    const int q = m_form.cuSeqlensQSlot, kv = m_form.cuSeqlensKvSlot;
+    const OnnxValue ofQueries = sequenceOf(q, numQueries());
+    const OnnxValue keys = positionsIn(kv, sequenceOf(kv, numKeys()), numKeys(), 0);
+    const OnnxValue far = m_graph.add("Sub", {keys, positionsIn(q, ofQueries, numQueries(), 1)}, "distance");
+    if (!m_form.isBottomRight) return far;
+    const OnnxValue last = m_graph.integer(numSequences(m_graph.inputSpec(q)) - 1);
+    const OnnxValue each = m_graph.add("Min", {ofQueries, last}, "sequences");
+    return m_graph.add("Sub", {far, along(m_graph.add("Gather", {deltas(), each}, "deltas"), 1)}, "distance");
+  }
+
   /// j - i - delta: how far a key is to the right of the diagonal.
   OnnxValue distance() {
+    if (hasSequences()) return distanceInSequences();
     const OnnxValue difference =
         m_graph.add("Sub", {counted(numKeys(), 0, "keys"), counted(numQueries(), 1, "queries")}, "distance");
     const std::int64_t delta = m_form.delta(numQueries(), numKeys());
@@ -153,6 +229,7 @@ class AttentionNodesOf {
   /// Which pairs count; nothing: all.
   std::optional<OnnxValue> keptPairs() {
     std::optional<OnnxValue> kept;
+    if (hasSequences()) kept = pairsOfSequences();
     if (m_form.left >= 0 || m_form.right >= 0) {
       const OnnxValue far = distance();
       if (m_form.right >= 0)
@@ -175,7 +252,7 @@ class AttentionNodesOf {
 
   /// May a query see no key?
   bool hasEmptyRows() const {
-    if (m_form.maskSlot >= 0) return true;
+    if (m_form.maskSlot >= 0 || hasSequences()) return true;
     for (const std::int64_t row : {std::int64_t{0}, numQueries() - 1}) {
       const KeyRange keys = m_form.keysOf(row, numQueries(), numKeys());
       if (keys.last <= keys.first) return true;
@@ -343,14 +420,7 @@ class RotaryNodesOf {
 
 }  // namespace
 
-Result<void> addOnnxAttention(OnnxGraph& graph) {
-  const AttentionForm form = attentionForm(graph.operation().attributes);
-  if (form.format == QkvFormat::Thd || form.cuSeqlensQSlot >= 0)
-    return withoutForm(graph, "with sequence lengths as inputs",
-                       "Set attn_mask_type to arbitrary, with a mask of the pairs to compute.");
-  AttentionNodesOf(graph).add();
-  return {};
-}
+void addOnnxAttention(OnnxGraph& graph) { AttentionNodesOf(graph).add(); }
 
 Result<void> addOnnxRotaryEmbedding(OnnxGraph& graph) {
   const RotaryForm form = rotaryForm(graph.operation().attributes);

@@ -8,8 +8,8 @@
 namespace fuseline {
 
 // Each writes the current op of the graph, in float32 inside.
-/// Errors: sequences one after another (thd), which have no form in ONNX.
-Result<void> addOnnxAttention(OnnxGraph& graph);
+/// Sequence lengths are inputs, from which nodes compute the mask.
+void addOnnxAttention(OnnxGraph& graph);
 /// Errors: positions that are inputs.
 Result<void> addOnnxRotaryEmbedding(OnnxGraph& graph);
 void addOnnxSplit(OnnxGraph& graph);

@@ -200,7 +200,7 @@ Result<void> addOnnxOperation(OnnxGraph& graph, OnnxQuantization& quantization) 
   if (found != kOperations.end())
     found->add(graph, quantization);
   else if (node.operation->name == "DotProductAttention")
-    return addOnnxAttention(graph);
+    addOnnxAttention(graph);
   else if (node.operation->name == "RotaryPositionEmbedding")
     return addOnnxRotaryEmbedding(graph);
   else if (node.operation->name == "CrossEntropy")

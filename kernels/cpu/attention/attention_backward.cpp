@@ -122,9 +122,9 @@ class BackwardRun {
 
   /// Tokens that no sequence has get 0.
   void clearGradients() const {
-    clear(m_pointers.dq, m_problem.layouts.q);
-    clear(m_pointers.dk, m_problem.layouts.k);
-    clear(m_pointers.dv, m_problem.layouts.v);
+    clear(m_pointers.dq, m_problem.gradients.q);
+    clear(m_pointers.dk, m_problem.gradients.k);
+    clear(m_pointers.dv, m_problem.gradients.v);
   }
 
   // ---- one tile of scores
@@ -213,10 +213,10 @@ class BackwardRun {
         runTile(queries, share, sums, tiles);
     if (m_pointers.dk && m_problem.rotationOfK) turnBack(sequence, share, sums.keys);
     if (m_pointers.dk)
-      writeShare(sequence, group, share, sums.keys, m_workspace.heads.keyWidth(), m_pointers.dk, m_problem.layouts.k);
+      writeShare(sequence, group, share, sums.keys, m_workspace.heads.keyWidth(), m_pointers.dk, m_problem.gradients.k);
     if (m_pointers.dv)
       writeShare(sequence, group, share, sums.values, m_workspace.heads.valueWidth(), m_pointers.dv,
-                 m_problem.layouts.v);
+                 m_problem.gradients.v);
   }
 
   /// Gradients of keys before their rotary embedding.
@@ -315,7 +315,7 @@ class BackwardRun {
     headRowFunctions(m_problem.dtype)
         .write(rows, m_workspace.heads.keyWidth(), queries.count, m_form.qkChannels, nullptr,
                static_cast<float>(m_form.scale),
-               headRows(m_pointers.dq, m_problem.dtype, m_problem.layouts.q, queries.entry(), queries.token(),
+               headRows(m_pointers.dq, m_problem.dtype, m_problem.gradients.q, queries.entry(), queries.token(),
                         queries.head));
   }
 

@@ -109,7 +109,9 @@ class NormRotaryKernel : public Kernel {
     return m.layout.offset(index / m.layout.tokens, index % m.layout.tokens, 0);
   }
   RowsOf rowAt(const Binding& tensor, std::int64_t index, Pointers pointers) const {
-    return {.data = tensor.at(pointers) + firstElement(index) * sizeBytes(tensor.spec.dtype), .stride = width()};
+    const std::int64_t rowStride = tensor.rowStride > 0 ? tensor.rowStride : width();
+    const std::int64_t first = firstElement(index) / width() * rowStride;
+    return {.data = tensor.at(pointers) + first * sizeBytes(tensor.spec.dtype), .stride = rowStride};
   }
   void read(const Binding& tensor, std::int64_t index, Pointers pointers, float* row) const {
     headRowFunctions(tensor.spec.dtype).read(rowAt(tensor, index, pointers), 1, width(), 1.0F, row, rowFloats());

@@ -67,17 +67,17 @@ class RotaryKernel final : public Kernel {
         positions.empty() ? m.form.offset + token : positions[static_cast<std::size_t>(index)];
     const std::int64_t padded = paddedWidth(width());
     const HeadRowFunctions& rows = headRowFunctions(m.from.spec.dtype);
-    const auto rowOf = [&](const Binding& binding) {
-      return RowsOf{.data = binding.at(pointers) + m.layout.offset(entry, token, 0) * sizeBytes(binding.spec.dtype),
+    const auto rowOf = [&](const Binding& binding, const TokenLayout& layout) {
+      return RowsOf{.data = binding.at(pointers) + layout.offset(entry, token, 0) * sizeBytes(binding.spec.dtype),
                     .stride = width()};
     };
-    rows.read(rowOf(m.from), 1, width(), 1.0F, own, padded);
+    rows.read(rowOf(m.from, m.fromLayout), 1, width(), 1.0F, own, padded);
     if (position >= 0) {
       const float* const angles = m_angles.at(position, own + padded);
       attentionFunctions().rotate(own, m.layout.heads, m.layout.channels, m.form.numPairs(), m.form.isInterleaved,
                                   angles, angles + m_angles.numPairs());
     }
-    rows.write(own, padded, 1, width(), nullptr, 1.0F, rowOf(m.to));
+    rows.write(own, padded, 1, width(), nullptr, 1.0F, rowOf(m.to, m.toLayout));
   }
 
   RotaryStep m;

@@ -54,7 +54,8 @@ struct PartRotation {
 
 struct RowPart {
   SplitRotary::Part part;
-  Binding tensor;  // of the part, or its gradient; absent: not wanted, or zeros
+  Binding
+      tensor;  // of the part, or its gradient; absent: not wanted, or zeros; with a row stride: columns of the whole
   std::optional<PartRotation> rotation;
 };
 
@@ -94,6 +95,10 @@ class SplitRotaryKernel : public Kernel {
   }
   RowsOf rowAt(const Binding& tensor, std::int64_t width, std::int64_t row, Pointers pointers) const {
     return {.data = tensor.at(pointers) + row * width * sizeBytes(m.dtype), .stride = width};
+  }
+  RowsOf rowAt(const RowPart& part, std::int64_t row, Pointers pointers) const {
+    const std::int64_t stride = part.tensor.rowStride > 0 ? part.tensor.rowStride : part.part.width;
+    return rowAt(part.tensor, stride, row, pointers);
   }
   std::vector<std::vector<std::int64_t>> positionsOfAll(Pointers pointers) const {
     std::vector<std::vector<std::int64_t>> positions;
@@ -143,7 +148,7 @@ class SplitRotaryForward final : public SplitRotaryKernel {
       const std::int64_t position = part.rotation ? positions[i][static_cast<std::size_t>(row)] : -1;
       rotate(part, position, own, floats + paddedWidth(m.width));
       headRowFunctions(m.dtype).write(own, part.part.width, 1, part.part.width, nullptr, 1.0F,
-                                      rowAt(part.tensor, part.part.width, row, pointers));
+                                      rowAt(part, row, pointers));
     }
   }
 };
@@ -160,9 +165,7 @@ class SplitRotaryBackward final : public SplitRotaryKernel {
     for (std::int64_t row = 0; row < m.rows; ++row) {
       float* const floats = rowOf(workspace, omp_get_thread_num());
       readParts(row, positions, floats, pointers);
-      if (m.whole.at(pointers))
-        headRowFunctions(m.dtype).write(floats, m.width, 1, m.width, nullptr, 1.0F,
-                                        rowAt(m.whole, m.width, row, pointers));
+      if (m.whole.at(pointers)) writeParts(row, floats, pointers);
       double* const sums = sumsOf(workspace, omp_get_thread_num());
       for (std::int64_t i = 0; m.bias && i < m.width; ++i) sums[i] += floats[i];
     }
@@ -179,11 +182,23 @@ class SplitRotaryBackward final : public SplitRotaryKernel {
         std::fill_n(own, part.part.width, 0.0F);
         continue;
       }
+      if (isUnchanged(part) && !m.bias) continue;
       // Whole vectors: what is written behind the part is the next one's, which follows.
-      headRowFunctions(m.dtype).read(rowAt(part.tensor, part.part.width, row, pointers), 1, part.part.width, 1.0F, own,
+      headRowFunctions(m.dtype).read(rowAt(part, row, pointers), 1, part.part.width, 1.0F, own,
                                      paddedWidth(part.part.width));
       const std::int64_t position = part.rotation ? positions[i][static_cast<std::size_t>(row)] : -1;
       rotate(part, position, own, floats + paddedWidth(m.width) + kLanePad);
+    }
+  }
+
+  static bool isUnchanged(const RowPart& part) { return part.tensor.rowStride > 0 && !part.rotation; }
+
+  void writeParts(std::int64_t row, const float* floats, Pointers pointers) const {
+    const RowsOf whole = rowAt(m.whole, m.width, row, pointers);
+    for (const RowPart& part : m.parts) {
+      if (isUnchanged(part)) continue;
+      headRowFunctions(m.dtype).write(floats + part.part.first, part.part.width, 1, part.part.width, nullptr, 1.0F,
+                                      {.data = whole.data + part.part.first * sizeBytes(m.dtype), .stride = m.width});
     }
   }
 

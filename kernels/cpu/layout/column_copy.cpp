@@ -33,6 +33,10 @@ class ColumnCopy final : public Kernel {
   void copyRow(std::byte* whole, std::int64_t row, Pointers pointers) const {
     for (const BoundPiece& piece : m_step.pieces) {
       const auto bytes = static_cast<std::size_t>(piece.bytes);
+      if (piece.isInPlace()) {
+        whole += piece.bytes;
+        continue;
+      }
       std::byte* const first = piece.binding.at(pointers);
       std::byte* const own = first ? first + row * piece.bytes : nullptr;
       if (m_step.direction == ColumnCopyDirection::FromPieces && own) std::memcpy(whole, own, bytes);

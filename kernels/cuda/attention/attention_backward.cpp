@@ -187,7 +187,7 @@ class AttentionBackward final : public Kernel {
     if (m_bindings.gradients[kQ]) {
       multiply(m_gemms.gradQueries(pass.rows), {.a = parts.gradProducts,
                                                 .b = ofKeys(m_bindings.inputs[kK], layouts.k),
-                                                .c = ofQueries(m_bindings.gradients[kQ], layouts.q)});
+                                                .c = ofQueries(m_bindings.gradients[kQ], m_problem.gradients.q)});
       sumSeenKeys(rules, pass, parts, pointers);
     }
     const bool isAdded = pass.headOfGroup > 0 || pass.firstRow > 0;
@@ -198,15 +198,15 @@ class AttentionBackward final : public Kernel {
       multiply(problem, {.a = scores, .b = right, .addend = isAdded ? c : nullptr, .c = c});
       if (sums && isLast(pass)) storeSums(sums, layout, pass, m_bindings.gradients[slot].at(pointers));
     };
-    addTo(kK, layouts.k, parts.keys, m_gemms.gradKeys(pass.rows, hasSums(), isAdded), parts.gradProducts,
+    addTo(kK, m_problem.gradients.k, parts.keys, m_gemms.gradKeys(pass.rows, hasSums(), isAdded), parts.gradProducts,
           ofQueries(m_bindings.inputs[kQ], layouts.q));
-    addTo(kV, layouts.v, parts.values, m_gemms.gradValues(pass.rows, hasSums(), isAdded), parts.probabilities,
-          ofQueries(m_bindings.dy, layouts.y));
+    addTo(kV, m_problem.gradients.v, parts.values, m_gemms.gradValues(pass.rows, hasSums(), isAdded),
+          parts.probabilities, ofQueries(m_bindings.dy, layouts.y));
   }
 
   /// Gradients of queries that are not finite.
   void sumSeenKeys(const ScoreRules& rules, const AttentionPass& pass, const Parts& parts, Pointers pointers) const {
-    MaskedProduct product = maskedProduct(m_problem, rules, pass, m_problem.layouts.k, m_problem.layouts.q);
+    MaskedProduct product = maskedProduct(m_problem, rules, pass, m_problem.layouts.k, m_problem.gradients.q);
     product.scores = parts.gradProducts;
     product.right = m_bindings.inputs[kK].at(pointers);
     product.result = m_bindings.gradients[kQ].at(pointers);
@@ -270,7 +270,8 @@ class AttentionBackward final : public Kernel {
 
   /// There are no pairs.
   void clearGradients(Pointers pointers) const {
-    const TokenLayout* const layouts[] = {&m_problem.layouts.q, &m_problem.layouts.k, &m_problem.layouts.v};
+    const AttentionLayouts& gradients = m_problem.gradients;
+    const TokenLayout* const layouts[] = {&gradients.q, &gradients.k, &gradients.v};
     for (std::size_t slot = 0; slot < 3; ++slot) {
       if (!m_bindings.gradients[slot]) continue;
       launchHeadRows(allHeadRows(m_problem, *layouts[slot], m_bindings.gradients[slot].at(pointers)), m_device.stream);

@@ -245,9 +245,9 @@ AttentionBackwardGraph attentionBackwardGraph(const AttentionProblem& problem) {
                               .y = graph.heads(layouts.y),
                               .dy = graph.heads(layouts.y),
                               .lse = graph.rows(1, GraphElement::F32, false),
-                              .dq = graph.heads(layouts.q),
-                              .dk = graph.heads(layouts.k),
-                              .dv = graph.heads(layouts.v),
+                              .dq = graph.heads(problem.gradients.q),
+                              .dk = graph.heads(problem.gradients.k),
+                              .dv = graph.heads(problem.gradients.v),
                               .deltas = graph.rows(1, GraphElement::F32, false),
                               .sums = graph.rows(layouts.q.channels, GraphElement::F32, false)};
   const int products = graph.apply(GraphOperator::Multiply, made.dy, made.y, graph.rows(layouts.y.channels));

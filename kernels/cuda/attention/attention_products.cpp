@@ -16,9 +16,11 @@ bool areInLine(const TokenLayout& layout) { return layout.batchStride == layout.
 
 /// In sbhd the heads of all batch entries follow each other, unless they are packed; otherwise those of one.
 std::int64_t unitsInLine(const AttentionProblem& problem) {
-  const AttentionLayouts& layouts = problem.layouts;
+  const auto areInLineHere = [](const AttentionLayouts& layouts) {
+    return areInLine(layouts.q) && areInLine(layouts.k) && areInLine(layouts.v);
+  };
   const bool areAll =
-      problem.form.format == QkvFormat::Sbhd && areInLine(layouts.q) && areInLine(layouts.k) && areInLine(layouts.v);
+      problem.form.format == QkvFormat::Sbhd && areInLineHere(problem.layouts) && areInLineHere(problem.gradients);
   return areAll ? problem.units() : problem.form.groups;
 }
 
@@ -139,14 +141,16 @@ GemmProblem AttentionGemms::gradProbabilities(std::int64_t rows) const {
   return ofScores(rows, m->layouts.y, m->layouts.v);
 }
 
-GemmProblem AttentionGemms::gradQueries(std::int64_t rows) const { return ofQueries(rows, m->layouts.k, m->layouts.q); }
+GemmProblem AttentionGemms::gradQueries(std::int64_t rows) const {
+  return ofQueries(rows, m->layouts.k, m->gradients.q);
+}
 
 GemmProblem AttentionGemms::gradValues(std::int64_t rows, bool isSum, bool isAdded) const {
-  return ofKeys(rows, m->layouts.y, m->layouts.v, isSum, isAdded);
+  return ofKeys(rows, m->layouts.y, m->gradients.v, isSum, isAdded);
 }
 
 GemmProblem AttentionGemms::gradKeys(std::int64_t rows, bool isSum, bool isAdded) const {
-  return ofKeys(rows, m->layouts.q, m->layouts.k, isSum, isAdded);
+  return ofKeys(rows, m->layouts.q, m->gradients.k, isSum, isAdded);
 }
 
 Result<PreparedProducts> PreparedProducts::make(GemmLibrary& library, std::span<const GemmProblem> problems) {

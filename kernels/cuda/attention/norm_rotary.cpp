@@ -88,6 +88,11 @@ void describe(const Attributes& rotary, NormRotaryParts& parts) {
   task.tokens = layout.tokens;
   task.batchStride = layout.batchStride;
   task.tokenStride = layout.tokenStride;
+  const auto rowStride = [&](const Binding& tensor) {
+    return tensor.rowStride > 0 ? tensor.rowStride : layout.heads * layout.channels;
+  };
+  task.rowStrideOfX = rowStride(parts.x);
+  task.rowStrideOfDx = rowStride(parts.gradX);
   task.heads = layout.heads;
   task.channels = layout.channels;
   task.numPairs = parts.form.numPairs();

@@ -50,20 +50,27 @@ __device__ void findAngles(const NormRotaryTask& task, std::int64_t entry, std::
 template <Element kElement>
 class HeadOfToken {
  public:
-  __device__ HeadOfToken(const NormRotaryTask& task, const Angles& angles, std::int64_t first)
-      : m_task(task), m_angles(angles), m_first(first) {}
+  /// first: element of the token in y. head: its first channel.
+  __device__ HeadOfToken(const NormRotaryTask& task, const Angles& angles, std::int64_t first, std::int64_t head)
+      : m_task(task),
+        m_angles(angles),
+        m_first(first + head),
+        m_firstOfX(first / (task.heads * task.channels) * task.rowStrideOfX + head),
+        m_firstOfDx(first / (task.heads * task.channels) * task.rowStrideOfDx + head) {}
 
   __device__ float gamma(std::int64_t d) const {
     return loadElement(kElement, m_task.gamma, d) + (m_task.isGammaZeroCentred ? 1.0f : 0.0f);
   }
-  __device__ float at(const void* tensor, std::int64_t d) const { return loadElement(kElement, tensor, m_first + d); }
-  __device__ void put(void* tensor, std::int64_t d, float value) const {
-    storeElement(kElement, tensor, m_first + d, value);
+  __device__ float x(std::int64_t d) const { return loadElement(kElement, m_task.x, m_firstOfX + d); }
+  __device__ float dy(std::int64_t d) const { return loadElement(kElement, m_task.y, m_first + d); }
+  __device__ void putY(std::int64_t d, float value) const { storeElement(kElement, m_task.y, m_first + d, value); }
+  __device__ void putDx(std::int64_t d, float value) const {
+    storeElement(kElement, m_task.dx, m_firstOfDx + d, value);
   }
 
   __device__ float sumOfSquares() const {
     float sum = 0.0f;
-    for (std::int64_t d = threadIdx.x; d < m_task.channels; d += kWarpLanes) sum += at(m_task.x, d) * at(m_task.x, d);
+    for (std::int64_t d = threadIdx.x; d < m_task.channels; d += kWarpLanes) sum += x(d) * x(d);
     return sumOverLanes(sum, kWarpLanes);
   }
 
@@ -79,15 +86,15 @@ class HeadOfToken {
   }
 
   __device__ void forward(float rstd) const {
-    const auto normalized = [&](std::int64_t d) { return at(m_task.x, d) * rstd * gamma(d); };
+    const auto normalized = [&](std::int64_t d) { return x(d) * rstd * gamma(d); };
     forEach(
         [&](std::int64_t one, std::int64_t other, float cosine, float sine) {
           const float h1 = normalized(one);
           const float h2 = normalized(other);
-          put(m_task.y, one, cosine * h1 - sine * h2);
-          put(m_task.y, other, cosine * h2 + sine * h1);
+          putY(one, cosine * h1 - sine * h2);
+          putY(other, cosine * h2 + sine * h1);
         },
-        [&](std::int64_t d) { put(m_task.y, d, normalized(d)); });
+        [&](std::int64_t d) { putY(d, normalized(d)); });
   }
 
   /// f(channel, gradient of the normalized head) for each channel of the lane.
@@ -95,22 +102,22 @@ class HeadOfToken {
   __device__ void forEachGradient(const Function& f) const {
     forEach(
         [&](std::int64_t one, std::int64_t other, float cosine, float sine) {
-          const float dy1 = at(m_task.y, one);
-          const float dy2 = at(m_task.y, other);
+          const float dy1 = dy(one);
+          const float dy2 = dy(other);
           f(one, cosine * dy1 - sine * dy2);
           f(other, cosine * dy2 + sine * dy1);
         },
-        [&](std::int64_t d) { f(d, at(m_task.y, d)); });
+        [&](std::int64_t d) { f(d, dy(d)); });
   }
 
   /// gammaSums: of the warp. [channels]
   __device__ void backward(float rstd, float* gammaSums) const {
     float dot = 0.0f;
-    forEachGradient([&](std::int64_t d, float dh) { dot += gamma(d) * dh * at(m_task.x, d) * rstd; });
+    forEachGradient([&](std::int64_t d, float dh) { dot += gamma(d) * dh * x(d) * rstd; });
     const float mean = sumOverLanes(dot, kWarpLanes) / static_cast<float>(m_task.channels);
     forEachGradient([&](std::int64_t d, float dh) {
-      const float xh = at(m_task.x, d) * rstd;
-      if (m_task.dx) put(m_task.dx, d, rstd * (gamma(d) * dh - mean * xh));
+      const float xh = x(d) * rstd;
+      if (m_task.dx) putDx(d, rstd * (gamma(d) * dh - mean * xh));
       gammaSums[d] += dh * xh;
     });
   }
@@ -119,6 +126,8 @@ class HeadOfToken {
   const NormRotaryTask& m_task;
   const Angles& m_angles;
   std::int64_t m_first;
+  std::int64_t m_firstOfX;
+  std::int64_t m_firstOfDx;
 };
 
 __device__ std::int64_t firstElement(const NormRotaryTask& task, std::int64_t entry, std::int64_t token) {
@@ -136,7 +145,7 @@ __global__ void __launch_bounds__(kHeadThreads) normAndRotate(const __grid_const
   const Angles angles{cosines, sines};
   const std::int64_t first = firstElement(task, entry, token);
   for (std::int64_t head = threadIdx.y; head < task.heads; head += kHeadWarps) {
-    const HeadOfToken<kElement> own(task, angles, first + head * task.channels);
+    const HeadOfToken<kElement> own(task, angles, first, head * task.channels);
     const float rstd = 1.0f / sqrtf(own.sumOfSquares() / static_cast<float>(task.channels) + task.eps);
     if (task.rstd && threadIdx.x == 0) task.rstd[first / task.channels + head] = rstd;
     own.forward(rstd);
@@ -157,7 +166,7 @@ __global__ void __launch_bounds__(kHeadThreads)
     const Angles angles{cosines, sines};
     const std::int64_t first = firstElement(task, i / task.tokens, i % task.tokens);
     for (std::int64_t head = threadIdx.y; head < task.heads; head += kHeadWarps)
-      HeadOfToken<kElement>(task, angles, first + head * task.channels)
+      HeadOfToken<kElement>(task, angles, first, head * task.channels)
           .backward(task.rstd[first / task.channels + head], sums[threadIdx.y]);
   }
   __syncthreads();

@@ -25,9 +25,11 @@ struct NormRotaryTask {
   bool isGammaZeroCentred = false;
 
   std::int64_t batch = 1;
-  std::int64_t tokens = 0;  // of a batch entry
-  std::int64_t batchStride = 0;
+  std::int64_t tokens = 0;       // of a batch entry
+  std::int64_t batchStride = 0;  // of y
   std::int64_t tokenStride = 0;
+  std::int64_t rowStrideOfX = 0;  // between tokens in memory; heads * channels if they are contiguous
+  std::int64_t rowStrideOfDx = 0;
   std::int64_t heads = 1;
   std::int64_t channels = 1;
   std::int64_t numPairs = 0;  // that turn

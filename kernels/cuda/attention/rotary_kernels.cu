@@ -23,9 +23,10 @@ using namespace device;
 template <Element kElement, int kVector>
 class TokenRotation {
  public:
-  __device__ TokenRotation(const RotaryTask& task, const float* cosines, const float* sines, std::int64_t first,
-                           bool isTurned)
-      : m_task(task), m_cosines(cosines), m_sines(sines), m_first(first), m_isTurned(isTurned) {}
+  /// from, to: elements of the token.
+  __device__ TokenRotation(const RotaryTask& task, const float* cosines, const float* sines, std::int64_t from,
+                           std::int64_t to, bool isTurned)
+      : m_task(task), m_cosines(cosines), m_sines(sines), m_from(from), m_to(to), m_isTurned(isTurned) {}
 
   __device__ void run() const {
     const std::int64_t rest = m_task.passesRest ? m_task.channels - 2 * m_task.numPairs : 0;
@@ -33,7 +34,7 @@ class TokenRotation {
         m_task.isInterleaved && kVector > 1 ? 2 * m_task.pairs / kVector : m_task.pairs / kVector;
     const std::int64_t perHead = turned + rest / kVector;
     for (std::int64_t i = threadIdx.x; i < m_task.heads * perHead; i += blockDim.x) {
-      const std::int64_t head = m_first + i / perHead * m_task.channels;
+      const std::int64_t head = i / perHead * m_task.channels;
       const std::int64_t packet = i % perHead;
       if (packet < turned)
         turn(head, static_cast<int>(packet));
@@ -45,8 +46,8 @@ class TokenRotation {
  private:
   __device__ void pass(std::int64_t index) const {
     float values[kVector];
-    loadElements<kElement, kVector>(m_task.from, index, kVector, values);
-    storeElements<kElement, kVector>(m_task.to, index, kVector, values);
+    loadElements<kElement, kVector>(m_task.from, m_from + index, kVector, values);
+    storeElements<kElement, kVector>(m_task.to, m_to + index, kVector, values);
   }
 
   __device__ void turn(std::int64_t head, int packet) const {
@@ -57,22 +58,22 @@ class TokenRotation {
     const std::int64_t second = m_task.isInterleaved ? first + 1 : first + m_task.numPairs;
     float x1[kVector];
     float x2[kVector];
-    loadElements<kElement, kVector>(m_task.from, first, kVector, x1);
-    loadElements<kElement, kVector>(m_task.from, second, kVector, x2);
+    loadElements<kElement, kVector>(m_task.from, m_from + first, kVector, x1);
+    loadElements<kElement, kVector>(m_task.from, m_from + second, kVector, x2);
 #pragma unroll
     for (int v = 0; v < kVector; ++v) turnPair(packet * kVector + v, x1[v], x2[v]);
-    storeElements<kElement, kVector>(m_task.to, first, kVector, x1);
-    storeElements<kElement, kVector>(m_task.to, second, kVector, x2);
+    storeElements<kElement, kVector>(m_task.to, m_to + first, kVector, x1);
+    storeElements<kElement, kVector>(m_task.to, m_to + second, kVector, x2);
   }
 
   /// Half as many pairs as a packet has elements.
   __device__ void turnNeighbors(std::int64_t head, int packet) const {
     const std::int64_t index = head + 2 * m_task.firstPair + packet * kVector;
     float x[kVector];
-    loadElements<kElement, kVector>(m_task.from, index, kVector, x);
+    loadElements<kElement, kVector>(m_task.from, m_from + index, kVector, x);
 #pragma unroll
     for (int v = 0; v + 1 < kVector; v += 2) turnPair((packet * kVector + v) / 2, x[v], x[v + 1]);
-    storeElements<kElement, kVector>(m_task.to, index, kVector, x);
+    storeElements<kElement, kVector>(m_task.to, m_to + index, kVector, x);
   }
 
   __device__ void turnPair(int pair, float& x1, float& x2) const {
@@ -87,7 +88,8 @@ class TokenRotation {
   const RotaryTask& m_task;
   const float* m_cosines;
   const float* m_sines;
-  std::int64_t m_first;  // element of the token
+  std::int64_t m_from;
+  std::int64_t m_to;
   bool m_isTurned;
 };
 
@@ -104,8 +106,9 @@ __global__ void __launch_bounds__(kBlockThreads) rotate(const __grid_constant__ 
     sines[pair] = task.sineFactor * rotation.sine;
   }
   __syncthreads();
-  const std::int64_t first = entry * task.batchStride + token * task.tokenStride;
-  TokenRotation<kElement, kVector>(task, cosines, sines, first, position >= 0).run();
+  const std::int64_t from = entry * task.fromBatchStride + token * task.fromTokenStride;
+  const std::int64_t to = entry * task.toBatchStride + token * task.toTokenStride;
+  TokenRotation<kElement, kVector>(task, cosines, sines, from, to, position >= 0).run();
 }
 
 template <int kVector>

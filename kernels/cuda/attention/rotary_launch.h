@@ -16,11 +16,13 @@ struct RotaryTask {
   const void* from = nullptr;
   void* to = nullptr;
   device::Element element = device::Element::F32;
-  // Strides of both tensors, in elements.
   std::int64_t batch = 1;
   std::int64_t tokens = 0;  // of a batch entry
-  std::int64_t batchStride = 0;
-  std::int64_t tokenStride = 0;
+  // Strides of either tensor, in elements.
+  std::int64_t fromBatchStride = 0;
+  std::int64_t fromTokenStride = 0;
+  std::int64_t toBatchStride = 0;
+  std::int64_t toTokenStride = 0;
   std::int64_t heads = 1;
   std::int64_t channels = 1;  // of a head
   std::int64_t numPairs = 0;  // that turn

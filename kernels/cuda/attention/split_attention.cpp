@@ -13,7 +13,7 @@ Result<std::unique_ptr<Kernel>> compileSplitAttention(const CompileRequest& requ
   const PackedAttention packed = packedAttention(request.graph, request.step.nodes);
   Result<AttentionProblem> problem = attentionProblem(request, packed.places.attention);
   if (!problem) return problem.error();
-  problem->layouts = packed.layouts;
+  problem->layouts = problem->gradients = packed.layouts;
   problem->places = packed.places;
   return makeAttention(request, *problem);
 }

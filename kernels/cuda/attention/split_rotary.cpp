@@ -141,6 +141,8 @@ Result<std::unique_ptr<Kernel>> compileSplitRotary(const CompileRequest& request
         parts.columns.emplace_back(BoundColumns{.data = findOperand(request, isForward ? part.output : part.gradient)});
     RotaryColumns& columns = task.parts[task.numParts];
     columns.first = part.first;
+    columns.rowStride = bound.data.rowStride > 0 ? bound.data.rowStride : part.width;
+    columns.isInPlace = bound.data.rowStride > 0 && part.rotary < 0 && !parts.bias;
     columns.width = columns.channels = part.width;
     if (part.rotary >= 0)
       if (Result<void> added = addRotary(request, part, numTurns, task, bound); !added) return added.error();

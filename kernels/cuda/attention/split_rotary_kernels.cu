@@ -35,7 +35,7 @@ class PartOfRow {
       : m_task(task),
         m_part(part),
         m_inPacked(row * task.width + part.first),
-        m_inPart(row * part.width),
+        m_inPart(row * part.rowStride),
         m_cosines(cosines),
         m_sines(sines) {}
 
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kBlockThreads) splitRotary(const __grid_consta
   const std::int64_t row = blockIdx.x;
   for (int i = 0; i < task.numParts; ++i) {
     const RotaryColumns& part = task.parts[i];
-    if (!part.data && !task.isBackward) continue;
+    if (part.isInPlace || (!part.data && !task.isBackward)) continue;
     const std::int64_t position = part.numPairs > 0 ? positionOfRow(part, row) : -1;
     const int pairs = static_cast<int>(part.numPairs);
     for (int pair = static_cast<int>(threadIdx.x); pair < pairs; pair += static_cast<int>(blockDim.x)) {

@@ -11,8 +11,10 @@ namespace fuseline::cuda {
 
 /// Some columns of the packed tensor, and the tensor that has them by themselves.
 struct RotaryColumns {
-  void* data = nullptr;    // of the part; null: nothing is written, or zeros are read
-  std::int64_t first = 0;  // column
+  void* data = nullptr;        // of the part; null: nothing is written, or zeros are read
+  std::int64_t rowStride = 0;  // of the part, in elements
+  bool isInPlace = false;      // the part is these columns already, and they do not change
+  std::int64_t first = 0;      // column
   std::int64_t width = 0;
   std::int64_t channels = 1;  // of a head
   std::int64_t numPairs = 0;  // that turn; 0: the part is copied

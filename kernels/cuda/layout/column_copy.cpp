@@ -28,6 +28,7 @@ class ColumnCopy final : public Kernel {
 
  private:
   ColumnPiece pieceAt(std::byte* columns, const BoundPiece& piece, Pointers pointers) const {
+    if (piece.isInPlace()) return {};
     std::byte* const own = piece.binding.at(pointers);
     if (m_step.direction == ColumnCopyDirection::ToPieces)
       return {.from = columns, .to = own, .fromRowBytes = m_rowBytes, .toRowBytes = piece.bytes, .bytes = piece.bytes};

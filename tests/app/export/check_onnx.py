@@ -26,9 +26,7 @@ import onnx.reference
 import onnxruntime
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-# ONNX has no form for attention whose sequence lengths are inputs.
-EXAMPLES = [path for path in sorted((ROOT / "resources" / "examples").glob("*.fuseline"))
-            if "cu_seqlens" not in path.read_text(encoding="utf-8")]
+EXAMPLES = sorted((ROOT / "resources" / "examples").glob("*.fuseline"))
 BF16 = np.dtype(ml_dtypes.bfloat16)
 DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": BF16, "I64": np.int64}
 # Relative to the largest value of the output. Formats round by 2^-24, 2^-11 and 2^-8, over a few ops in a row.
@@ -97,6 +95,13 @@ OPS = [
          kv_channels=[16], num_gqa_groups=2, **more)
       for keys, more in ((6, {}), (9, {"attn_mask_type": "no_mask"}), (9, {"attn_mask_type": "causal_bottom_right"}),
                          (6, {"attn_mask_type": "causal", "window_size": [2, 0]}), (6, {"softmax_scale": 0.5}))),
+    *(op("DotProductAttention", [[6, 2, 4, 16], [9, 2, 2, 16], [9, 2, 2, 16], ("i64", [3]), ("i64", [3])],
+         num_attention_heads=4, kv_channels=[16], num_gqa_groups=2, attn_mask_type=mask)
+      for mask in ("padding", "padding_causal", "padding_causal_bottom_right")),
+    *(op("DotProductAttention", [[12, 4, 16], [15, 2, 16], [15, 2, 16], ("i64", [4]), ("i64", [4])],
+         num_attention_heads=4, kv_channels=[16], num_gqa_groups=2, qkv_format="thd", attn_mask_type=mask, **more)
+      for mask, more in (("padding", {}), ("padding_causal", {"window_size": [3, 0]}),
+                         ("padding_causal_bottom_right", {}))),
 ]
 COMMUNICATION = {"AllGather", "ReduceScatter", "AllReduce"}
 # Of other programs; refused.
@@ -131,6 +136,8 @@ def one_op(name, shapes, attributes, dtype="f32"):
         names = ["x", *attributes["inputs"].split(", ")]
     if attributes.get("scale_bias"):
         names.append("scales")
+    if "padding" in attributes.get("attn_mask_type", ""):
+        names += ["cu_seqlens_q", "cu_seqlens_kv"]
     if not attributes.get("merging_probs", True):
         names.remove("probs")
     inputs = []

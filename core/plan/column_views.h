@@ -1,0 +1,29 @@
+// Split and Concat without copies: parts that are columns of the whole, where all their kernels take a row stride.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/plan/plan.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace fuseline {
+
+/// Elements in a row of an operand that may be columns of a wider tensor; 0: the kernel needs it contiguous. Kernels of
+/// all backends keep to it.
+std::int64_t columnWidth(const Graph& graph, const Step& step, const OperandKey& key);
+
+/// Turns the parts of Split, Concat and their gradients into views of the whole where memory allows: all kernels that
+/// use a part take its row stride, and nobody else writes the whole while the part is used. Steps without remaining
+/// copies become views.
+void showColumns(const Graph& graph, Plan& plan, std::vector<int>& viewOf);
+
+/// Bytes from the first element of a column view to its last one; 0: the tensor is contiguous.
+std::size_t columnBytes(const PlanTensor& tensor);
+/// Copies between the memory of a column view, beginning with its first element, and a contiguous tensor.
+void gatherColumns(const PlanTensor& tensor, const std::byte* columns, std::span<std::byte> contiguous);
+void scatterColumns(const PlanTensor& tensor, std::span<const std::byte> contiguous, std::byte* columns);
+
+}  // namespace fuseline

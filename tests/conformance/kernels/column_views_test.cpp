@@ -1,0 +1,96 @@
+// Split and Concat without copies: what plans launch, and that strided reads and writes give the same results.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/fuser.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "tests/support/attention_layers.h"
+#include "tests/support/compare.h"
+#include "tests/support/run_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace fuseline::testing {
+namespace {
+
+constexpr std::int64_t kRows = 99 * 2;  // tokens and batch entries
+constexpr std::int64_t kQuery = 4 * 8;  // elements in a row of queries
+constexpr std::int64_t kKey = 2 * 8;
+
+std::shared_ptr<Backend> cpuWith(int threads) { return cpu::makeCpuBackend({.threads = threads}); }
+
+struct PlannedLayer {
+  explicit PlannedLayer(const AttentionLayer& layer, DType dtype = DType::F32)
+      : graph(chain(dtype, {99, 2, 16}, layer.links)),
+        report(std::move(*fuse(graph, {.capabilities = capabilitiesOf(cpuWith(2))}))),
+        plan(makePlan(graph, report)) {}
+
+  Graph graph;
+  FusionReport report;
+  Plan plan;
+};
+
+TEST(ColumnViews, LlamaAttentionIsPlannedWithoutACopy) {
+  const PlannedLayer layer(llamaAttention());
+  EXPECT_EQ(launchedKernels(layer.plan, Phase::Forward), "BasicLinear split_attention") << toString(layer.plan);
+  EXPECT_EQ(launchedKernels(layer.plan, Phase::Backward), "split_attention BasicLinear") << toString(layer.plan);
+}
+
+TEST(ColumnViews, Qwen3AttentionIsPlannedWithoutACopy) {
+  const PlannedLayer layer(qwen3Attention());
+  EXPECT_EQ(launchedKernels(layer.plan, Phase::Forward), "BasicLinear norm_rotary norm_rotary DotProductAttention")
+      << toString(layer.plan);
+  EXPECT_EQ(launchedKernels(layer.plan, Phase::Backward), "DotProductAttention norm_rotary norm_rotary BasicLinear")
+      << toString(layer.plan);
+  // Both norms read and write each head once; besides them gamma and 1 / RMS of each head.
+  const std::int64_t heads = kRows * (kQuery + kKey);
+  EXPECT_EQ(bytesOf(layer.plan, Phase::Forward, "norm_rotary"), 4 * (2 * heads + 2 * 8 + heads / 8));
+}
+
+TEST(ColumnViews, Gpt2AttentionIsPlannedWithoutACopy) {
+  const PlannedLayer layer(gpt2Attention(), DType::BF16);
+  EXPECT_EQ(launchedKernels(layer.plan, Phase::Forward), "linear_epilogue split_attention") << toString(layer.plan);
+  EXPECT_EQ(launchedKernels(layer.plan, Phase::Backward), "split_attention linear_backward_bias")
+      << toString(layer.plan);
+}
+
+/// The packed tensor is kept for backward once, not its parts as well.
+TEST(ColumnViews, KeepThePackedTensorOnly) {
+  const PlannedLayer layer(qwen3Attention());
+  const std::int64_t heads = kRows * (kQuery + kKey);
+  const std::int64_t packed = kRows * (kQuery + 2 * kKey);
+  const std::int64_t y = kRows * kQuery;
+  const std::int64_t statistics = heads / 8 + kRows * 4;  // 1 / RMS, and the log-sum-exp of each query
+  EXPECT_EQ(layer.plan.savedForBackwardBytes, 4 * (packed + heads + y + statistics)) << toString(layer.plan);
+}
+
+/// Unfused plans, too. Fused norms do not round what they rotate, so each plan is compared with its own reference.
+TEST(ColumnViews, GiveTheReferencesResults) {
+  for (const AttentionLayer& layer : {llamaAttention(), qwen3Attention(), gpt2Attention()})
+    for (const DType dtype : kFloatTypes) {
+      const PlannedLayer planned(layer, dtype);
+      const RunResults plain = runPlan(planned.graph, unfused(planned.graph), makeReferenceBackend());
+      for (const FusionReport& report : {planned.report, unfused(planned.graph)}) {
+        const RunResults expected = runPlan(planned.graph, report, makeReferenceBackend());
+        if (dtype == DType::F32) {
+          EXPECT_EQ(firstDifference(expected, plain, toleranceOf(dtype).relative), "");
+        }
+        for (const int threads : {1, 5})
+          EXPECT_EQ(firstDifference(runPlan(planned.graph, report, cpuWith(threads)), expected,
+                                    (dtype == DType::F16 ? 8.0 : 4.0) * toleranceOf(dtype).relative),
+                    "")
+              << layer.name << " in " << dtypeName(dtype) << " on " << threads << " threads";
+      }
+    }
+}
+
+/// A part that leaves the pipeline, or that another op reads, is a copy.
+TEST(ColumnViews, CopyThePartsThatOthersRead) {
+  std::vector<Link> links = llamaAttention().links;
+  const Graph graph = chain(DType::F32, {99, 2, 16}, links, {.extraOutputs = {"split.y2"}});
+  const Plan plan = makePlan(graph, unfused(graph));
+  const std::string forward = launchedKernels(plan, Phase::Forward);
+  EXPECT_NE(forward.find("Split"), std::string::npos) << toString(plan);
+  EXPECT_EQ(bytesOf(plan, Phase::Forward, "Split"), 4 * 2 * kRows * kKey) << toString(plan);
+}
+
+}  // namespace
+}  // namespace fuseline::testing

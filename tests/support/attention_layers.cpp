@@ -1,0 +1,65 @@
+// Heads are those of packedHeads(): 8 channels.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/attention_layers.h"
+
+namespace fuseline::testing {
+
+namespace {
+
+constexpr std::int64_t kHeads = 4;
+constexpr std::int64_t kGroups = 2;
+
+std::vector<Link> packed() {
+  std::vector<Link> links = packedHeads(kHeads, kGroups);
+  links.erase(links.begin() + 1);  // the Reshape
+  return links;
+}
+
+/// A part of the split as heads of 8 channels, normalized.
+void appendNorm(const std::string& name, const std::string& from, std::int64_t heads, std::vector<Link>& links) {
+  const std::vector<std::int64_t> shape = {-1, 2, heads, 8};
+  links.push_back(reading(from, with(link("Reshape", name + "_heads"), "shape", shape)));
+  links.push_back(with(link("RMSNorm", "norm_" + name), "normalized_shape", std::vector<std::int64_t>{8}));
+  links.push_back(rotaryOf("rope_" + name, "norm_" + name + ".y"));
+}
+
+}  // namespace
+
+AttentionLayer llamaAttention() {
+  std::vector<Link> links = packed();
+  links.push_back(rotaryOf("rope_q", "split.y"));
+  links.push_back(rotaryOf("rope_k", "split.y1"));
+  links.push_back(attentionOf(kHeads, kGroups, {"rope_q.y", "rope_k.y", "split.y2"}));
+  return {"llama", links};
+}
+
+AttentionLayer qwen3Attention() {
+  std::vector<Link> links = packed();
+  appendNorm("q", "split.y", kHeads, links);
+  appendNorm("k", "split.y1", kGroups, links);
+  links.push_back(attentionOf(kHeads, kGroups, {"rope_q.y", "rope_k.y", "split.y2"}));
+  return {"qwen3", links};
+}
+
+AttentionLayer gpt2Attention() {
+  std::vector<Link> links = packed();
+  links.insert(links.begin() + 1, link("Bias"));
+  links.push_back(attentionOf(kHeads, kGroups, {"split.y", "split.y1", "split.y2"}));
+  return {"gpt2", links};
+}
+
+std::string launchedKernels(const Plan& plan, Phase phase) {
+  std::string names;
+  for (const Step& step : plan.steps)
+    if (step.phase == phase && step.isWork()) names += (names.empty() ? "" : " ") + step.kernel;
+  return names;
+}
+
+std::int64_t bytesOf(const Plan& plan, Phase phase, const std::string& kernel) {
+  std::int64_t bytes = 0;
+  for (const Step& step : plan.steps)
+    if (step.phase == phase && step.isWork() && step.kernel == kernel) bytes += step.bytesRead + step.bytesWritten;
+  return bytes;
+}
+
+}  // namespace fuseline::testing
