@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_shape_rules.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <map>
-#include <ranges>
 
 #include <fmt/format.h>
 
@@ -61,8 +62,11 @@ const RulesByType& rulesByType() {
     for (const auto table : {elementwiseShapes, productShapes, windowShapes, movementShapes, reductionShapes,
                              sourceShapes, sequenceShapes, quantizedShapes})
       for (const OnnxShapeRule& rule : table())
-        for (const auto type : rule.types | std::views::split(' '))
-          rules.emplace(std::string_view(type.begin(), type.end()), rule.run);
+        for (std::string_view rest = rule.types; !rest.empty();) {
+          const std::size_t length = std::min(rest.find(' '), rest.size());
+          rules.emplace(rest.substr(0, length), rule.run);
+          rest.remove_prefix(std::min(length + 1, rest.size()));
+        }
     return rules;
   }();
   return kRules;

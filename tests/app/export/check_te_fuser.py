@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # Compares Fuseline's chapter te with what TransformerEngine's own fuser does, and exported modules with imported ones.
 # SPDX-License-Identifier: Apache-2.0
-"""check_te_fuser.py PROGRAM [--random N] [--chains N] [--first SEED] [FILE...]: PROGRAM is fuseline. Needs PyTorch and the Python part of TransformerEngine:
-`pip install torch onnxscript einops pydantic packaging && pip install --no-deps transformer_engine`. Its compiled part,
-which needs a GPU, is replaced by a mock: ops are made on the CPU with TransformerEngine's own quantizers and asked to fuse,
-but nothing is run. Exported modules are compared with their PLAN, and random chains (te_chains.py) with
-`fuse --rules te`; FILEs instead of both, for training and inference. Ends with 77 where the packages are missing."""
+"""check_te_fuser.py PROGRAM [--random N] [--chains N] [--first SEED] [FILE...]: PROGRAM is fuseline. Needs PyTorch and the
+Python part of TransformerEngine: `pip install torch onnxscript einops pydantic packaging && pip install --no-deps
+transformer_engine`. Its compiled part, which needs a GPU, is replaced by a mock: ops are made on the CPU with
+TransformerEngine's own quantizers and asked to fuse, but nothing is run. Exported modules are compared with their PLAN, and
+random chains (te_chains.py) with `fuse --rules te`; FILEs instead of both, for training and inference. Ends with 77 where
+the packages are missing."""
 
 import argparse
 import collections

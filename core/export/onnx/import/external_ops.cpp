@@ -83,9 +83,12 @@ bool ExternalOps::add(const Region& region, const std::vector<std::size_t>& memb
   }
   ModelNodes nodes;
   for (const std::size_t member : members) nodes.push_back(m_graph.leftOut[member].node);
-  found.attributes = attributesOf(found, region.outputs, nodes);
   const std::string id = m_graph.ids.of(nameOf(nodes));
-  keepNodes(id, region, found);
+  std::optional<KeptNodes> kept = nodesToKeep(region, found);
+  found.attributes = attributesOf(found, region.outputs, nodes);
+  if (kept) found.attributes["nodes"] = std::move(kept->text);
+  if (kept)
+    for (KeptConstant& constant : kept->constants) m_constants.emplace_back(id, std::move(constant));
   for (std::size_t i = 0; i < region.outputs.size(); ++i) {
     m_graph.ports.emplace(region.outputs[i], fmt::format("{}.{}", id, portNumbered("y", i)));
     m_graph.made.insert(region.outputs[i]);
@@ -100,15 +103,19 @@ bool ExternalOps::add(const Region& region, const std::vector<std::size_t>& memb
   return true;
 }
 
-/// So that an export to ONNX can write them again.
-void ExternalOps::keepNodes(const std::string& id, const Region& region, FoundOperation& found) {
-  std::vector<std::string> inputs;
-  for (const auto& [port, tensor] : found.inputs) inputs.push_back(tensor);
-  std::optional<KeptNodes> kept = fuseline::keepNodes(
-      m_graph.reading, m_source.opsets, {.inputs = inputs, .outputs = region.outputs}, m_graph.ports, m_source.folder);
-  if (!kept) return;
-  found.attributes["nodes"] = kept->text;
-  for (KeptConstant& constant : kept->constants) m_constants.emplace_back(id, std::move(constant));
+/// So that an export to ONNX can write them again. Tensors whose shapes alone they read become further inputs.
+std::optional<KeptNodes> ExternalOps::nodesToKeep(const Region& region, FoundOperation& found) const {
+  KeptRange range{.outputs = region.outputs};
+  for (const auto& [port, tensor] : found.inputs) range.inputs.push_back(tensor);
+  const auto keep = [&] { return keepNodes(m_graph.reading, m_source.opsets, range, m_graph.ports, m_source.folder); };
+  if (std::optional<KeptNodes> kept = keep()) return kept;
+  for (const auto& [tensor, port] : m_graph.ports)
+    if (m_graph.made.contains(tensor)) range.madeByOps.insert(tensor);
+  std::optional<KeptNodes> kept = keep();
+  if (!kept) return kept;
+  for (std::size_t i = found.inputs.size(); i < kept->inputs.size(); ++i)
+    found.inputs.emplace_back(portNumbered("x", i), kept->inputs[i]);
+  return kept;
 }
 
 Json ExternalOps::attributesOf(const FoundOperation& found, const std::vector<std::string>& made,

@@ -42,7 +42,7 @@ class ExternalOps {
  private:
   std::vector<std::size_t> partsInOrder(std::vector<GraphPart>& parts) const;
   bool add(const Region& region, const std::vector<std::size_t>& members);
-  void keepNodes(const std::string& id, const Region& region, FoundOperation& found);
+  std::optional<KeptNodes> nodesToKeep(const Region& region, FoundOperation& found) const;
   Json attributesOf(const FoundOperation& found, const std::vector<std::string>& made, const ModelNodes& nodes);
   std::string declared(const std::string& tensor, const std::string& x);
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <ranges>
 
 #include <fmt/format.h>
 
@@ -119,7 +118,8 @@ void leaveOutIslands(FoundGraph& graph) {
     before = kept.size();
     // In both directions, so that a chain takes one pass.
     for (const ImportedOperation& each : graph.operations) keepNeighbours(graph, each, kept);
-    for (const ImportedOperation& each : graph.operations | std::views::reverse) keepNeighbours(graph, each, kept);
+    for (auto each = graph.operations.rbegin(); each != graph.operations.rend(); ++each)
+      keepNeighbours(graph, *each, kept);
   }
   const auto isKept = [&](const ImportedOperation& each) { return kept.contains(each.tensor); };
   if (std::ranges::none_of(graph.operations, isKept)) return;  // then there is nothing else
