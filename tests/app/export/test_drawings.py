@@ -204,7 +204,7 @@ class Svg(unittest.TestCase):
                                  env={**os.environ, "GVBINDIR": "/nonexistent"})
         self.assertEqual((refused.returncode, refused.stdout), (1, ""))
         self.assertEqual(len(refused.stderr.splitlines()), 1, refused.stderr)
-        self.assertIn("it does not find its plugins", refused.stderr)
+        self.assertIn("its plugins were not found", refused.stderr)
 
     def test_sample_has_the_golden_structure(self):
         golden = GOLDEN / "export_svg.txt"

@@ -149,7 +149,7 @@ TEST(OnnxModelEnds, AreLeftOutWhereThePipelineHasNoSuchOutput) {
   file["pipeline"]["outputs"][0]["id"] = "other";
   const Written written = writtenAgain(parseDocument(file.dump()).document, nullptr);
   EXPECT_EQ(infoNames(written.model.graph().output()), Texts{"other"});
-  EXPECT_TRUE(has(written.notes, ", which the pipeline does not have any more")) << written.notes;
+  EXPECT_TRUE(has(written.notes, ", which the pipeline no longer has")) << written.notes;
 }
 
 TEST(OnnxModelEnds, ThatAnotherProgramWroteAreLeftOut) {

@@ -574,8 +574,8 @@ TEST(OnnxImport, FoldsLayersThatRepeat) {
   const Result<ImportedPipeline> imported = twoLayers().folded();
   EXPECT_EQ(operationsOf(imported), (Texts{"block:Layer", "block:Layer"}));
   EXPECT_EQ(imported->notes[0], "2 identical layers became instances of block Layer.");
-  EXPECT_TRUE(has(imported->notes[1], "op External, which is not executed: layer.attn, layer2.attn.") ||
-              has(imported->notes[2], "op External, which is not executed: layer.attn, layer2.attn."))
+  EXPECT_TRUE(has(imported->notes[1], "External ops, which are not executed: layer.attn, layer2.attn.") ||
+              has(imported->notes[2], "External ops, which are not executed: layer.attn, layer2.attn."))
       << imported->notes[1];
   EXPECT_FALSE(hasErrors(lower(imported->document, {.pass = ExecutionMode::Inference}).diagnostics));
 }

@@ -289,7 +289,7 @@ TEST(TePython, WritesAParameterForEachGroupInFloat32) {
   EXPECT_FALSE(contains(text.text, "NVTE_GROUPED_LINEAR_SINGLE_PARAM"));
   EXPECT_TRUE(contains(text.text, "\"fc.weight\": \"layers.fc.weight{}\"")) << text.text;
   ASSERT_EQ(text.notes.size(), 1u);
-  EXPECT_TRUE(contains(text.notes[0], "each group has a parameter of its own"));
+  EXPECT_TRUE(contains(text.notes[0], "each group has its own parameter"));
 }
 
 // A GEMM of TransformerEngine adds only to its own dtype; without in_place the sum is f32 all the same.

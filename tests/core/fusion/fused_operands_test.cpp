@@ -209,7 +209,7 @@ TEST(FusedOperand, FindsOneAmaxForTwoReaders) {
   const Plan plan = makePlan(graph, std::move(*fuse(graph)));
   const auto stepOf = [&](const char* name) { return *std::ranges::find(plan.steps, name, &Step::name); };
   const Step act = stepOf("act");
-  EXPECT_EQ(act.note, "finds the amax of k.input");
+  EXPECT_EQ(act.note, "computes the amax of k.input");
   const StepOperand* const found = act.find({1, OperandKind::Output, 2});
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(plan.tensors[static_cast<std::size_t>(found->tensor)].name, "amax:act:y");

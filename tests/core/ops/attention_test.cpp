@@ -76,9 +76,10 @@ TEST(DotProductAttention, RefusesOtherShapes) {
 }
 
 TEST(DotProductAttention, RefusesFurtherInputsOfOtherShapes) {
-  EXPECT_EQ(refusal({}, {{"core_attention_bias_type", text("post_scale_bias")}}, 3, {DType::F32, {2, 5, 5}}),
-            "DotProductAttention: core_attention_bias has the shape [2, 5, 5]; expected [2, 2, 5, 5], or 1 in place of "
-            "the first two.");
+  EXPECT_EQ(
+      refusal({}, {{"core_attention_bias_type", text("post_scale_bias")}}, 3, {DType::F32, {2, 5, 5}}),
+      "DotProductAttention: core_attention_bias has the shape [2, 5, 5]; expected [2, 2, 5, 5]; the first two may "
+      "be 1 (broadcast).");
   EXPECT_EQ(
       refusal({}, {{"attn_mask_type", text("padding")}}, 3, {DType::I64, {2}}),
       "DotProductAttention: cu_seqlens_q has the shape [2]; expected [3], one more entry than there are sequences.");
