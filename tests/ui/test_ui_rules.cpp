@@ -111,8 +111,8 @@ void RulesTest::tellsTimesOfTheModel() {
 void RulesTest::showsTheTotalSavingOfSeveralHits() {
   Shown f(*readWholeFile(FUSELINE_SOURCE_DIR "/tests/golden/cli/sample.fuseline", {.what = "pipeline", .maxMiB = 1}));
   const QString details = f.details(kEpilogue);
-  QVERIFY2(details.contains(QStringLiteral(
-               "2 places where it applies · Predicted to save 512 B of memory traffic and 3 launches.")),
+  QVERIFY2(details.contains(
+               QStringLiteral("2 places where it applies · Predicted to save 512 B of memory traffic and 3 launches.")),
            qPrintable(details));
 }
 
