@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/collective_overlap.h"
 #include "core/fusion/operation_cost.h"
-#include "core/plan/collective_steps.h"
+#include "core/plan/collectives/collective_steps.h"
+#include "core/plan/collectives/overlapped_collectives.h"
 #include "core/plan/column_views.h"
 #include "core/plan/gradient_sums.h"
 #include "core/plan/offload_steps.h"
-#include "core/plan/overlapped_collectives.h"
 #include "core/plan/plan.h"
 #include "core/plan/plan_tensors.h"
 #include "core/plan/quantize_steps.h"

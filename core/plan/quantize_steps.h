@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/plan/collectives/quantized_gathers.h"
 #include "core/plan/fused_quantization.h"
-#include "core/plan/quantized_gathers.h"
 
 #include <map>
 #include <set>

@@ -1,6 +1,6 @@
 // N ranks compute what one rank computes: random pipelines of column-, row- and sequence-parallel layers.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/plan/collective_steps.h"
+#include "core/plan/collectives/collective_steps.h"
 #include "core/quant/apply_recipe.h"
 #include "core/runtime/launcher.h"
 #include "core/runtime/ranked_pipeline.h"

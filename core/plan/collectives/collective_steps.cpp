@@ -1,6 +1,6 @@
 // Makes steps that communicate.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/plan/collective_steps.h"
+#include "core/plan/collectives/collective_steps.h"
 
 #include "core/support/to_index.h"
 

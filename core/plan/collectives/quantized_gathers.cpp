@@ -1,6 +1,6 @@
 // Finds gathered tensors that have one reader, which quantizes them with one scale, and plans their quantization first.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/plan/quantized_gathers.h"
+#include "core/plan/collectives/quantized_gathers.h"
 
 #include "core/plan/quantize_consumers.h"
 

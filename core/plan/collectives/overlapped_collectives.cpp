@@ -1,6 +1,6 @@
 // Finds how long each collective may take beside other steps.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/plan/overlapped_collectives.h"
+#include "core/plan/collectives/overlapped_collectives.h"
 
 #include "core/support/to_index.h"
 
