@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace fuseline::testing {
@@ -74,6 +75,27 @@ std::string copyOf(const Plan& plan, const Step& step) {
   const double recorded = executor->read(quantizerStates(graph).front().historyName)->toDoubles().front();
   if (std::abs(recorded - amax) <= 1e-5 * amax) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << "the amax is " << recorded << ", not " << amax;
+}
+
+FusionReport fusedFor(const Graph& graph, const std::shared_ptr<Backend>& backend) {
+  return std::move(*fuse(graph, {.capabilities = capabilitiesOf(backend)}));
+}
+
+FusionReport withoutFusedOperands(FusionReport report) {
+  report.fusedOperands.clear();
+  return report;
+}
+
+std::vector<std::vector<double>> statesOfQuantizers(const Graph& graph, const FusionReport& report,
+                                                    const std::shared_ptr<Backend>& backend) {
+  const Plan plan = makePlan(graph, report);
+  const auto executor = std::move(*Executor::create(backend, graph, plan, *makeBindings(graph, 3)));
+  for (int run = 0; run < 3; ++run) EXPECT_TRUE(executor->run());
+  std::vector<std::vector<double>> states;
+  for (const QuantizerState& state : quantizerStates(graph))
+    for (const std::string& name : {state.scaleName, state.historyName})
+      states.push_back(executor->read(name)->toDoubles());
+  return states;
 }
 
 bool quantizesUnrounded(const Graph& graph, const FusionReport& report) {

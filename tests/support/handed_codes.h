@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -18,6 +19,16 @@ namespace fuseline::testing {
 /// Fails unless an op of this name ("RMSNorm" or "SiLU") on 128 x 256 elements of bf16 produces such quantized values,
 /// except for one in a thousand on the border of two, and such an amax.
 ::testing::AssertionResult handsOnUnrounded(const std::string& operation, std::shared_ptr<Backend> backend);
+
+/// The plan for this backend.
+FusionReport fusedFor(const Graph& graph, const std::shared_ptr<Backend>& backend);
+
+/// The same without fused quantization: each quantized tensor has a step of its own.
+FusionReport withoutFusedOperands(FusionReport report);
+
+/// Scales and histories of amaxes after three runs.
+std::vector<std::vector<double>> statesOfQuantizers(const Graph& graph, const FusionReport& report,
+                                                    const std::shared_ptr<Backend>& backend);
 
 /// Does a step quantize values before they are rounded to a smaller dtype?
 bool quantizesUnrounded(const Graph& graph, const FusionReport& report);

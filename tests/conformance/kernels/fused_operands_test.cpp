@@ -3,9 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/plan/plan.h"
-#include "core/quant/apply_recipe.h"
-#include "core/runtime/bindings.h"
-#include "core/runtime/executor.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/support/compare.h"
 #include "tests/support/handed_codes.h"
@@ -21,15 +18,6 @@ namespace fuseline {
 namespace {
 
 using namespace fuseline::testing;
-
-FusionReport fusedFor(const Graph& graph, const std::shared_ptr<Backend>& backend) {
-  return std::move(*fuse(graph, {.capabilities = capabilitiesOf(backend)}));
-}
-
-FusionReport withoutFusedOperands(FusionReport report) {
-  report.fusedOperands.clear();
-  return report;
-}
 
 struct Pipeline {
   const char* label;
@@ -208,17 +196,7 @@ TEST(FusedOperand, KeepsTheStateOfDelayedScaling) {
   const auto cpu = cpu::makeCpuBackend({.threads = 2});
   const FusionReport report = fusedFor(graph, cpu);
   ASSERT_EQ(report.fusedOperands.size(), 2u);
-  const auto statesOf = [&](const FusionReport& of) {
-    const Plan plan = makePlan(graph, of);
-    const auto executor = std::move(*Executor::create(cpu, graph, plan, *makeBindings(graph, 3)));
-    for (int step = 0; step < 3; ++step) EXPECT_TRUE(executor->run());
-    std::vector<std::vector<double>> states;
-    for (const QuantizerState& state : quantizerStates(graph))
-      for (const std::string& name : {state.scaleName, state.historyName})
-        states.push_back(executor->read(name)->toDoubles());
-    return states;
-  };
-  EXPECT_EQ(statesOf(report), statesOf(withoutFusedOperands(report)));
+  EXPECT_EQ(statesOfQuantizers(graph, report, cpu), statesOfQuantizers(graph, withoutFusedOperands(report), cpu));
 }
 
 std::string nameOfRecipe(const ::testing::TestParamInfo<const char*>& test) { return test.param; }

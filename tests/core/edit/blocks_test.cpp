@@ -73,7 +73,9 @@ std::vector<std::string> nodeIds(const Graph& graph) {
 
 TEST(Blocks, SectionOfABlockHasItsPartsAsTheyAreAmongTheOthers) {
   PipelineDocument document = parseDocument(twoMlps()).document;
-  ASSERT_TRUE(applyEdit(document, SetRecipe{Json{{"name", "MXFP8BlockScaling"}, {"overrides", {{"a.fc", "None"}}}}}));
+  ASSERT_TRUE(applyEdit(
+      document,
+      SetRecipe{Json::parse(R"({"name": "MXFP8BlockScaling", "overrides": [{"op": "a.fc", "recipe": "None"}]})")}));
   DocumentBlock block = *document.findBlock("Mlp");
   block.ops.push_back(block.ops.front());  // an id twice: no edit would add it
   block.positions = {{"fc", {1, 2}}, {"fc", {1, 2}}};

@@ -4,9 +4,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/plan/plan.h"
-#include "core/quant/apply_recipe.h"
-#include "core/runtime/bindings.h"
-#include "core/runtime/executor.h"
 #include "tests/support/compare.h"
 #include "tests/support/cuda_test_backend.h"
 #include "tests/support/handed_codes.h"
@@ -22,15 +19,6 @@ namespace fuseline {
 namespace {
 
 using namespace fuseline::testing;
-
-FusionReport fusedFor(const Graph& graph, const std::shared_ptr<Backend>& backend) {
-  return std::move(*fuse(graph, {.capabilities = capabilitiesOf(backend)}));
-}
-
-FusionReport withoutFusedOperands(FusionReport report) {
-  report.fusedOperands.clear();
-  return report;
-}
 
 struct Pipeline {
   const char* label;
@@ -157,17 +145,8 @@ TEST_P(CudaFusedOperands, KeepTheStatesOfQuantizers) {
   const std::shared_ptr<Backend> backend = *compilingCudaTestBackend();
   const Graph graph = graphOf(pipelines()[1], DType::F32);
   const FusionReport report = fusedFor(graph, backend);
-  const auto statesOf = [&](const FusionReport& of) {
-    const Plan plan = makePlan(graph, of);
-    const auto executor = std::move(*Executor::create(backend, graph, plan, *makeBindings(graph, 3)));
-    for (int run = 0; run < 3; ++run) EXPECT_TRUE(executor->run());
-    std::vector<std::vector<double>> states;
-    for (const QuantizerState& state : quantizerStates(graph))
-      for (const std::string& name : {state.scaleName, state.historyName})
-        states.push_back(executor->read(name)->toDoubles());
-    return states;
-  };
-  EXPECT_EQ(statesOf(report), statesOf(withoutFusedOperands(report)));
+  EXPECT_EQ(statesOfQuantizers(graph, report, backend),
+            statesOfQuantizers(graph, withoutFusedOperands(report), backend));
 }
 
 /// Rows that a warp or a block holds, with one or two packets per thread, whole and in part, and rows that are not
