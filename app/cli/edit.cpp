@@ -153,10 +153,10 @@ void addEdits(CLI::App& verb, EditOptions& options) {
           ->allow_extra_args(false)
           ->group("Edits");
     if (info.verb != EditVerb::Insert) continue;
-    for (const auto& [name, anchors, help] :
+    for (const auto& [name, anchors, text] :
          {std::tuple("--before", &options.before, "Insert the new op before this op or output"),
           {"--after", &options.after, "Insert the new op after this op or input"}})
-      verb.add_option(name, *anchors, help)->type_name("OP")->allow_extra_args(false)->group("Edits");
+      verb.add_option(name, *anchors, text)->type_name("OP")->allow_extra_args(false)->group("Edits");
   }
 }
 
