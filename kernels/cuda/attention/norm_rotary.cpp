@@ -86,8 +86,9 @@ void describe(const Attributes& rotary, NormRotaryParts& parts) {
   const TokenLayout& layout = parts.layout;
   task.batch = layout.batch;
   task.tokens = layout.tokens;
-  task.batchStride = layout.batchStride;
-  task.tokenStride = layout.tokenStride;
+  const std::int64_t rowWidth = layout.heads * layout.channels;
+  task.batchRows = layout.batchStride / rowWidth;
+  task.tokenRows = layout.tokenStride / rowWidth;
   const auto rowStride = [&](const Binding& tensor) {
     return tensor.rowStride > 0 ? tensor.rowStride : layout.heads * layout.channels;
   };

@@ -24,6 +24,7 @@ using namespace device;
 
 constexpr int kHeadWarps = 4;
 constexpr int kHeadThreads = kHeadWarps * kWarpLanes;
+constexpr int kForwardBlocks = 6;  // at once on a multiprocessor: without it the compiler spills registers
 
 /// Sines and cosines of the block's token.
 struct Angles {
@@ -50,13 +51,13 @@ __device__ void findAngles(const NormRotaryTask& task, std::int64_t entry, std::
 template <Element kElement>
 class HeadOfToken {
  public:
-  /// first: element of the token in y. head: its first channel.
-  __device__ HeadOfToken(const NormRotaryTask& task, const Angles& angles, std::int64_t first, std::int64_t head)
+  /// row: of the token.
+  __device__ HeadOfToken(const NormRotaryTask& task, const Angles& angles, std::int64_t row, std::int64_t head)
       : m_task(task),
         m_angles(angles),
-        m_first(first + head),
-        m_firstOfX(first / (task.heads * task.channels) * task.rowStrideOfX + head),
-        m_firstOfDx(first / (task.heads * task.channels) * task.rowStrideOfDx + head) {}
+        m_first((row * task.heads + head) * task.channels),
+        m_firstOfX(row * task.rowStrideOfX + head * task.channels),
+        m_firstOfDx(row * task.rowStrideOfDx + head * task.channels) {}
 
   __device__ float gamma(std::int64_t d) const {
     return loadElement(kElement, m_task.gamma, d) + (m_task.isGammaZeroCentred ? 1.0f : 0.0f);
@@ -130,12 +131,13 @@ class HeadOfToken {
   std::int64_t m_firstOfDx;
 };
 
-__device__ std::int64_t firstElement(const NormRotaryTask& task, std::int64_t entry, std::int64_t token) {
-  return entry * task.batchStride + token * task.tokenStride;
+__device__ std::int64_t rowOf(const NormRotaryTask& task, std::int64_t entry, std::int64_t token) {
+  return entry * task.batchRows + token * task.tokenRows;
 }
 
 template <Element kElement>
-__global__ void __launch_bounds__(kHeadThreads) normAndRotate(const __grid_constant__ NormRotaryTask task) {
+__global__ void __launch_bounds__(kHeadThreads, kForwardBlocks)
+    normAndRotate(const __grid_constant__ NormRotaryTask task) {
   __shared__ float cosines[NormRotaryTask::kMaxPairs];
   __shared__ float sines[NormRotaryTask::kMaxPairs];
   const std::int64_t entry = blockIdx.x / task.tokens;
@@ -143,11 +145,11 @@ __global__ void __launch_bounds__(kHeadThreads) normAndRotate(const __grid_const
   findAngles(task, entry, token, cosines, sines);
   __syncthreads();
   const Angles angles{cosines, sines};
-  const std::int64_t first = firstElement(task, entry, token);
+  const std::int64_t row = rowOf(task, entry, token);
   for (std::int64_t head = threadIdx.y; head < task.heads; head += kHeadWarps) {
-    const HeadOfToken<kElement> own(task, angles, first, head * task.channels);
+    const HeadOfToken<kElement> own(task, angles, row, head);
     const float rstd = 1.0f / sqrtf(own.sumOfSquares() / static_cast<float>(task.channels) + task.eps);
-    if (task.rstd && threadIdx.x == 0) task.rstd[first / task.channels + head] = rstd;
+    if (task.rstd && threadIdx.x == 0) task.rstd[row * task.heads + head] = rstd;
     own.forward(rstd);
   }
 }
@@ -164,10 +166,9 @@ __global__ void __launch_bounds__(kHeadThreads)
     findAngles(task, i / task.tokens, i % task.tokens, cosines, sines);
     __syncthreads();
     const Angles angles{cosines, sines};
-    const std::int64_t first = firstElement(task, i / task.tokens, i % task.tokens);
+    const std::int64_t row = rowOf(task, i / task.tokens, i % task.tokens);
     for (std::int64_t head = threadIdx.y; head < task.heads; head += kHeadWarps)
-      HeadOfToken<kElement>(task, angles, first, head * task.channels)
-          .backward(task.rstd[first / task.channels + head], sums[threadIdx.y]);
+      HeadOfToken<kElement>(task, angles, row, head).backward(task.rstd[row * task.heads + head], sums[threadIdx.y]);
   }
   __syncthreads();
   if (!task.gammaSums || threadIdx.y > 0) return;

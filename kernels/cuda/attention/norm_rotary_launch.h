@@ -25,10 +25,10 @@ struct NormRotaryTask {
   bool isGammaZeroCentred = false;
 
   std::int64_t batch = 1;
-  std::int64_t tokens = 0;       // of a batch entry
-  std::int64_t batchStride = 0;  // of y
-  std::int64_t tokenStride = 0;
-  std::int64_t rowStrideOfX = 0;  // between tokens in memory; heads * channels if they are contiguous
+  std::int64_t tokens = 0;        // of a batch entry
+  std::int64_t batchRows = 0;     // rows of y from one batch entry to the next; a row has a token's heads
+  std::int64_t tokenRows = 0;     // and from one token to the next
+  std::int64_t rowStrideOfX = 0;  // between rows in memory; heads * channels if they are contiguous
   std::int64_t rowStrideOfDx = 0;
   std::int64_t heads = 1;
   std::int64_t channels = 1;
