@@ -54,9 +54,8 @@ std::vector<GpuCase> casesOf(const BenchOptions& options) {
 Result<void> checkOnly(const BenchOptions& options) {
   if (!casesOf(options).empty()) return {};
   return Error{
-      fmt::format(
-          "--only {}: no name of a case contains it. Names look like {}; `fuseline-bench gpu --list` shows all.",
-          options.only, gpuCases().front().name()),
+      fmt::format("--only {}: no case name contains it. Names look like {}; `fuseline-bench gpu --list` shows all.",
+                  options.only, gpuCases().front().name()),
       ErrorKind::Usage};
 }
 

@@ -227,7 +227,7 @@ Json weightsSection() {
               {"together",
                {{"type", "string"}, {"description", "Name of the tensor that stacks all experts, in some files."}}}},
              {"parameter", "tensors", "order"});
-  return listOf(entry, "Where a model's own safetensors files hold the parameters. Since format 1.4.");
+  return listOf(entry, "Tensor names of the parameters in the model's own safetensors files. Since format 1.4.");
 }
 
 /// Model inputs and outputs keep their names.

@@ -276,10 +276,8 @@ Result<Edit> bypassChange(const PipelineDocument& document, const EditRequest& r
 
 Result<Edit> folding(const PipelineDocument& document) {
   if (std::optional<FoldedRepeats> folded = foldRepeats(document)) return std::move(folded->edit);
-  return Error{
-      fmt::format("no ops repeat: a block is made of {} ops or more that occur several times in a row, the "
-                  "same each time.",
-                  kFewestRepeatedOps)};
+  return Error{fmt::format("no repeated ops: folding needs a sequence of at least {} ops that repeats without changes.",
+                           kFewestRepeatedOps)};
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ class GraphRows {
 
 std::string quantizingText(const MeasuredGraph& graph) {
   if (graph.quantizingNs() <= 0.0) return {};
-  return fmt::format(" {} of it are quantization steps, which have no box.", graph.shareText(graph.quantizingNs()));
+  return fmt::format(" {} of it is quantization steps, which are not drawn.", graph.shareText(graph.quantizingNs()));
 }
 
 Html captionOf(const MeasuredGraph& graph) {

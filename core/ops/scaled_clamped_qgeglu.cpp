@@ -11,8 +11,7 @@ BasicOperation scaled_clamped_qgeglu() {
                  "the dtype of x.",
       .formula = "y = scales c sigmoid(alpha c) (clamp(b, -limit, limit) + glu_linear_offset), c = min(a, limit), a "
                  "and b the halves of x",
-      .derivative =
-          "da and db those of ClampedSwiGLU from dy scales; dscales = dy times the unscaled y, summed over each row",
+      .derivative = "da, db: as ClampedSwiGLU, with dy * scales for dy; dscales = row sum of dy * unscaled y",
       .source = "TransformerEngine te.ops.ScaledClampedQGeGLU; OpenAI 2025, gpt-oss model card, arXiv:2508.10925",
       .keywords = {"activation", "glu", "gated", "quick gelu", "clamp", "gpt-oss", "mixture of experts", "moe",
                    "router", "probability"},

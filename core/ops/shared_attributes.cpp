@@ -52,8 +52,8 @@ AttributeSpec approximateAttribute() {
       .defaultValue = std::string("tanh"),
       .choices = {"none", "tanh"},
       .help =
-          "Form of GELU, with the names of torch.nn.functional.gelu: none is x (1 + erf(x / sqrt(2))) / 2, tanh its "
-          "approximation by tanh, the one that te.ops has."};
+          "GELU variant, named as in torch.nn.functional.gelu. none: exact, x (1 + erf(x / sqrt(2))) / 2; tanh: tanh "
+          "approximation, the only one in te.ops."};
 }
 
 bool isExactGelu(const Attributes& given) { return given.has("approximate") && given.text("approximate") == "none"; }

@@ -104,8 +104,8 @@ void warnOfWholeRows(const Graph& graph, std::int64_t ranks, std::vector<Diagnos
                            .code = "row-parallel-input",
                            .node = layer.owner,
                            .message = fmt::format("{} is row-parallel: {} of a row, but {} produces all {} on every "
-                                                  "rank. Make it column-parallel, or put such a layer before it.",
-                                                  layer.path, share, source.id, rows.width)});
+                                                  "rank. Make {} column-parallel, or insert a column-parallel layer.",
+                                                  layer.path, share, source.id, rows.width, layer.path)});
   }
 }
 

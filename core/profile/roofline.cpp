@@ -50,7 +50,7 @@ double waitedForLaunchNs(const VariantRecord& variant) {
 
 /// Launches that are replayed are not those that were timed one by one.
 std::vector<bool> knownWaits(const VariantRecord& variant) {
-  return variant.launching.starts_with("recorded") ? std::vector<bool>() : waitedForLaunch(variant);
+  return variant.launching.ends_with("replayed") ? std::vector<bool>() : waitedForLaunch(variant);
 }
 
 /// All but the time. The least time of a whole is known where that of each part is.

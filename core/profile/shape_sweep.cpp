@@ -76,7 +76,7 @@ Result<std::vector<std::int64_t>> rangeOf(std::string_view values) {
   const std::optional<Progression> step = progressionOf(parts[2]);
   if (!first || !last || *last < *first)
     return sizesError(
-        fmt::format("expected a last size of at least the first one, found {} and {}.", parts[0], parts[1]));
+        fmt::format("the last size must be at least the first one; found {} and {}.", parts[0], parts[1]));
   if (!step) return sizesError(fmt::format("expected a step such as x2 or +128, found '{}'.", parts[2]));
   std::vector<std::int64_t> sizes;
   for (std::optional<std::int64_t> size = first; size && sizes.size() <= kMostPoints; size = step->after(*size, *last))

@@ -80,7 +80,7 @@ std::unique_ptr<Transfer> Backend::makeTransfer(std::span<std::byte> to, const s
 Result<std::unique_ptr<Communicator>> Backend::join(Communicator& host, SumOrder /*order*/) {
   return Error{
       fmt::format(
-          "--ranks {}: {} runs one rank. Use --device cpu or --device cuda; fuse and explain plan for several ranks.",
+          "--ranks {}: {} supports one rank. Use --device cpu or cuda; to plan only, use `fuseline fuse` with --ranks.",
           host.size(), device().id),
       ErrorKind::NoDevice};
 }

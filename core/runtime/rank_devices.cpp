@@ -27,7 +27,7 @@ Result<Backends> sharesOf(Backend& device, const RankPlaces& places) {
     std::shared_ptr<Backend>& backend = backends[static_cast<std::size_t>(rank)];
     backend = device.shareOf(places.ranksOfDevice);
     if (!backend)
-      return Error{fmt::format("--ranks {}: {} runs one rank. Use --device cpu or --device cuda.", places.ranks,
+      return Error{fmt::format("--ranks {}: {} supports one rank. Use --device cpu or --device cuda.", places.ranks,
                                device.device().id),
                    ErrorKind::NoDevice};
   }

@@ -28,7 +28,7 @@ std::vector<RankLink> knownLinks() {
            .source = "NCCL's own model of 8 GPUs with NVLink 4",
            .protocols = {{6.6, 0.6, 141.0}, {14.0, 1.9, 341.0}, {8.4, 3.4, 371.0}}},
           {.name = "pcie5",
-           .source = "NCCL's own latencies, and PCIe 5 with 16 lanes",
+           .source = "NCCL's built-in latencies; PCIe 5.0 x16",
            .protocols = {{6.6, 1.0, 25.0}, {14.0, 2.5, 46.9}, {8.4, 5.7, 50.0}}}};
 }
 

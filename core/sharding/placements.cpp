@@ -161,7 +161,7 @@ class PlacementFinder {
     set(node.outputs[0], node.operation->name == "ReduceScatter" ? Kind::Rows : Kind::Whole, id);
     if (isGather && m_graph.pass() == ExecutionMode::Training)
       m_placements.notes.push_back(
-          fmt::format("{}: all ranks continue with all rows, and TransformerEngine's backward adds the gradients of {} "
+          fmt::format("{}: every rank holds all rows from here; TransformerEngine's backward sums the gradients of {} "
                       "ranks, so they are {} times those of one rank.",
                       node.id, m_ranks, m_ranks));
   }

@@ -153,7 +153,7 @@ Result<void> checkParts(const std::vector<RankFile>& files, std::size_t index) {
   for (const RankFile& file : files) {
     if (file.tensors.size() != files.front().tensors.size() || file.tensors[index].first != name)
       return shardError(file, name,
-                        fmt::format("it is not where {} has it. All files must come from one run.",
+                        fmt::format("its position differs from that in {}. All files must come from the same run.",
                                     files.front().path.filename().string()));
     const Tensor& part = file.tensors[index].second;
     if (part.spec != first.spec || file.shards[index] != files.front().shards[index])

@@ -175,7 +175,7 @@ void MemoryTest::copiesTheTable() {
   f.panel().table()->setFocus();
   QTest::keyClick(f.panel().table(), Qt::Key_C, Qt::ControlModifier);
   const QString copied = QGuiApplication::clipboard()->text();
-  QVERIFY2(copied.startsWith(QStringLiteral("Kept for backward by\tUnfused\tFused\tTensor\tIn use\n")),
+  QVERIFY2(copied.startsWith(QStringLiteral("Saved for backward by\tUnfused\tFused\tTensor\tIn use\n")),
            qPrintable(copied));
   QVERIFY2(copied.contains(QStringLiteral("norm:y\t1 KiB\t")), qPrintable(copied));
 }

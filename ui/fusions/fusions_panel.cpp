@@ -42,7 +42,7 @@ FusionsPanel::FusionsPanel(Session& session, const Theme& theme, QWidget* parent
   m_area->setWidgetResizable(true);
   m_area->setFrameShape(QFrame::NoFrame);
   m_area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  m_area->setAccessibleName(tr("Fusion attempts of the selected op"));
+  m_area->setAccessibleName(tr("Fusions tried for the selected op"));
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
@@ -145,7 +145,8 @@ void FusionsPanel::addSlowerNote(const AttemptList& list) {
   const auto numSlower = static_cast<qsizetype>(slower.size());
   const QString fusions = counted(numSlower, tr("fusion"), tr("fusions"));
   auto* button = new ElidedButton(tr("Switch off %1 measured as slower").arg(fusions), m_list);
-  button->setToolTip(tr("Switches each of them off at its ops. Later runs use the new plan. Can be undone."));
+  button->setToolTip(
+      tr("Switches off each listed fusion at its ops only. Later runs use the new plan. Can be undone."));
   const Edit edit = switchOffHere(m_session.pipeline().document(), m_session.plan().analysis()->graph(), slower);
   connect(button, &QPushButton::clicked, this, [this, edit] { m_session.pipeline().apply(edit); });
   m_cards->addWidget(button, 0, Qt::AlignLeft);
@@ -155,8 +156,8 @@ void FusionsPanel::addDistantNote(const AttemptList& list) {
   if (list.shown.empty() && list.distant.empty()) addSentence(tr("No rule matches here."));
   if (list.distant.empty() || m_showsDistant) return;
   const auto numDistant = static_cast<qsizetype>(list.distant.size());
-  auto* more = new ElidedButton(tr("Show %1").arg(counted(numDistant, tr("attempt that matches only one op"),
-                                                          tr("attempts that match only one op"))),
+  auto* more = new ElidedButton(tr("Show %1").arg(counted(numDistant, tr("partial match (first op only)"),
+                                                          tr("partial matches (first op only)"))),
                                 m_list);
   more->setFlat(true);
   connect(more, &QPushButton::clicked, this, [this] {

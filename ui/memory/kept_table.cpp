@@ -99,7 +99,7 @@ void KeptTable::setGroups(const std::vector<KeptGroup>& groups) {
   const QScopedValueRollback guard(m_isFollowing, true);
   m_model->clear();
   m_model->setHorizontalHeaderLabels(
-      {tr("Kept for backward by"), tr("Unfused"), tr("Fused"), tr("Tensor"), tr("In use")});
+      {tr("Saved for backward by"), tr("Unfused"), tr("Fused"), tr("Tensor"), tr("In use")});
   for (const int column : {UnfusedColumn, FusedColumn})
     m_model->horizontalHeaderItem(column)->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
   std::int64_t largest = 0;

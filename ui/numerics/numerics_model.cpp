@@ -167,11 +167,11 @@ const ErrorNumerics* NumericsModel::judgedIn(const Row& row, int column) {
 }
 
 QString NumericsModel::tip(const Row& row) const {
-  QString text = tr("<b>%1</b><br>Largest differences from float32, elements by ulp: %2")
+  QString text = tr("<b>%1</b><br>Differences from float32, number of elements by ulp: %2")
                      .arg(toQt(row.error.name).toHtmlEscaped(), histogramText(row.error));
   if (row.fusion)
     text +=
-        tr("<br>Fused vs. unfused plan: largest difference %1, 1 − cosine %2<br>Elements by ulp: %3")
+        tr("<br>Fused vs. unfused plan: largest difference %1, 1 − cosine %2<br>Number of elements by ulp: %3")
             .arg(QString::number(row.fusion->maxAbsolute, 'g', 3), cosineText(*row.fusion), histogramText(*row.fusion));
   return text;
 }

@@ -50,8 +50,8 @@ RecordedNumerics::RecordedNumerics(Session& session, const Theme& theme, QWidget
       m_measure(new QPushButton(tr("Measure every tensor"), this)),
       m_model(new QStandardItemModel(this)),
       m_view(new QTreeView(this)),
-      m_nothing(new QLabel(tr("The run's recipe does not quantize any tensor. A run file keeps only the tensor with "
-                              "the largest error. Measure to see all of them."),
+      m_nothing(new QLabel(tr("This run quantized no tensor. A run file also stores only the output with the largest "
+                              "error. Measure to list every tensor."),
                            this)) {
   m_caption->setTextFormat(Qt::RichText);
   m_caption->setWordWrap(true);

@@ -316,7 +316,7 @@ void TensorPanel::refreshCaption() {
   const TensorModel& numbers = m_table->model();
   if (numbers.isCutOff())
     parts.append(strong(
-        tr("the table shows rows up to %1 and columns up to %2").arg(numbers.rowCount()).arg(numbers.columnCount())));
+        tr("table limited to the first %1 rows and %2 columns").arg(numbers.rowCount()).arg(numbers.columnCount())));
   if (m_session.results().lastCapture()->isStale)
     parts.append(strong(tr("the pipeline has changed since: capture again")));
   m_caption->setText(parts.join(QStringLiteral(" · ")));

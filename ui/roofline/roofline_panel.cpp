@@ -248,7 +248,7 @@ void RooflinePanel::refreshCaption() {
   if (const RooflineLines& published = m_view->plot().published; published.isKnown())
     parts.insert(1, tr("dotted: NVIDIA's data sheet, %1").arg(textOf(published)));
   if (const int others = m_view->plot().numWithoutArithmetic; others > 0)
-    parts.append(tr("not shown: %1 data without FLOPs").arg(counted(others, tr("step moves"), tr("steps move"))));
+    parts.append(tr("not shown: %1 without FLOPs").arg(counted(others, tr("step"), tr("steps"))));
   QString text = parts.join(QStringLiteral(" · "));
   if (const QString stale = staleText(*run); !stale.isEmpty())
     text += QStringLiteral(" · <b style='color:%1'>%2</b>").arg(m_theme.colors().warning.name(), stale);

@@ -111,7 +111,7 @@ void PipelineComparison::accept(quint64 number, std::shared_ptr<const Comparison
 
 Result<Edit> PipelineComparison::editToTakeBack(int change) const {
   if (change < 0 || change >= static_cast<int>(changes().size()))
-    return Error{tr("This is not a change of the pipeline itself.").toStdString()};
+    return Error{tr("Only changes to the pipeline itself can be reverted.").toStdString()};
   return fuseline::takeBack(*m_result->base, m_session.pipeline().document(), changes(),
                             changes()[static_cast<std::size_t>(change)]);
 }

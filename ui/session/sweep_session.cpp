@@ -190,8 +190,8 @@ Result<std::string> SweepSession::command() const {
   if (path.isEmpty())
     return Error{tr("The pipeline has not been saved yet. Save it first; the command needs a file.").toStdString()};
   if (std::ranges::count(m_result->sweep.recipes, std::string()) > 0)
-    return Error{tr("The pipeline's recipe has non-default fields, which the command line cannot combine with other "
-                    "recipes. Sweep it alone.")
+    return Error{tr("The pipeline's recipe has custom fields and cannot be swept together with other recipes. Select "
+                    "only this recipe.")
                      .toStdString()};
   RunSpec settings = m_request.settings;
   settings.rules = RunSpec().rules;  // the document decides

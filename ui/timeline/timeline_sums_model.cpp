@@ -21,16 +21,15 @@ bool isWords(int column) { return column <= TimelineSumsModel::PassColumn; }
 
 QString tipOf(int column) {
   switch (column) {
-    case TimelineSumsModel::SumColumn: return TimelineSumsModel::tr("Time of boxes inside the time range");
+    case TimelineSumsModel::SumColumn: return TimelineSumsModel::tr("Time of boxes, clipped to the time range");
     case TimelineSumsModel::MedianColumn: return TimelineSumsModel::tr("Median over these boxes");
     case TimelineSumsModel::ShareColumn: return TimelineSumsModel::tr("Share of the time range's length");
     case TimelineSumsModel::IdleColumn:
-      return TimelineSumsModel::tr(
-          "Time just before these boxes in which the plan ran nothing else; for a plan: all of its idle time");
+      return TimelineSumsModel::tr("Idle time directly before these boxes; for a plan: its total idle time");
     case TimelineSumsModel::BytesColumn:
-      return TimelineSumsModel::tr("Bytes read and written, computed by the model; proportional for a part of a box");
+      return TimelineSumsModel::tr("Estimated bytes read and written; proportional for a part of a box");
     case TimelineSumsModel::BandwidthColumn:
-      return TimelineSumsModel::tr("Bytes computed by the model / time, in 1e9 bytes per second");
+      return TimelineSumsModel::tr("Estimated bytes / time, in GB/s (1e9 bytes)");
     default: return {};
   }
 }

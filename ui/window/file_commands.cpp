@@ -121,8 +121,7 @@ bool FileCommands::open(const QString& path) {
 
 Result<void> FileCommands::setAside() {
   if (m_autosave) return m_autosave->setAside();
-  return Error{
-      tr("Your unsaved changes cannot be kept for recovery. Save them under another name first.").toStdString()};
+  return Error{tr("Your unsaved changes cannot be backed up. Save them under another name first.").toStdString()};
 }
 
 void FileCommands::reload() {

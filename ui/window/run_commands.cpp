@@ -30,7 +30,7 @@ RunCommands::RunCommands(Session& session, QWidget& window) : QObject(&window), 
 void RunCommands::write(const QString& path, FileWork work, const QString& success) {
   const QString title = tr("Writing %1…").arg(QFileInfo(path).fileName());
   const std::optional<Result<void>> written = resultUnlessCanceled(m_window, title, std::move(work));
-  written ? tell(*written, success) : say(tr("Canceled. %1 may still be written.").arg(path));
+  written ? tell(*written, success) : say(tr("Canceled, but the write may still finish: check %1.").arg(path));
 }
 
 QAction* RunCommands::add(QMenu& menu, const QString& text, const QKeySequence& shortcut, std::function<void()> run) {

@@ -27,8 +27,8 @@ Condition readsTheRowsOfItsBias() {
                                         linear.attributes.boolean("sequence_parallel");
                 if (!bias || !isGathered) return Verdict::yes();
                 return Verdict::no(
-                    fmt::format("{} is row-parallel with sequence_parallel, so it multiplies the gradient of all "
-                                "ranks, but {} sums only the gradient of its own rank.",
+                    fmt::format("{} is row-parallel with sequence_parallel: its GEMMs read the gradient gathered "
+                                "from all ranks, but {} sums only the local one.",
                                 linear.id, bias->id));
               },
           .repairs =

@@ -67,8 +67,8 @@ class SharedQuantizes {
                            .node = readers.front()->owner,
                            .repair = {label, first->inPlace(edits.group(label))},
                            .caution = first->cautionWith(
-                               "All of them consume the same quantized tensor. It is quantized after rounding to its "
-                               "dtype; without this edit, norms and activations quantize before rounding.")});
+                               "All of them consume the same quantized tensor. It is rounded to its dtype, then "
+                               "quantized; without this edit, norms and activations quantize their float32 results.")});
   }
 
   /// The op of the document that now reads the Quantize; nothing: it is not wired to the source itself.

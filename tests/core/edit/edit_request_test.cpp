@@ -127,7 +127,7 @@ TEST(EditRequest, RefusalsNameTheFoundAndTheExpectedValue) {
             "repeat act=1: expected OP=N with N from 2 to 10000, not \"1\".");
   EXPECT_EQ(refusalOf(request(EditVerb::Use, "act")), "unbypass act: act is not bypassed already.");
   EXPECT_EQ(refusalOf(request(EditVerb::Disconnect, "x")).find("disconnect x: no wire ends at x."), 0U);
-  EXPECT_EQ(refusalOf(request(EditVerb::FoldRepeats, "")).find("fold-repeats: no ops repeat"), 0U);
+  EXPECT_EQ(refusalOf(request(EditVerb::FoldRepeats, "")).find("fold-repeats: no repeated ops"), 0U);
 }
 
 /// The first edit does not stay where the second one fails.

@@ -260,7 +260,7 @@ TEST(OnnxKeptNodes, RefuseATextThatIsNone) {
   for (const char* const text : {"", "AAAA", "no base64"}) {
     const auto written = writeKeptNodes(text, {.id = "attn", .inputs = {"a"}, .outputs = {"b"}}, graph, opsets);
     ASSERT_FALSE(written);
-    EXPECT_TRUE(has(written.error().message, "attn (External): its attribute nodes does not fit"))
+    EXPECT_TRUE(has(written.error().message, "attn (External): attribute `nodes` does not match"))
         << written.error().message;
   }
 }

@@ -34,10 +34,11 @@ TEST(DrawingPalette, TextsAreReadable) {
 }
 
 TEST(DrawingPalette, HasTheTonesOfTheCatalog) {
-  const std::map<std::string, std::string_view> tones = {
-      {"BasicLinear", "gemm"},     {"GroupedLinear", "gemm"}, {"RMSNorm", "norm"},        {"L2Normalization", "norm"},
-      {"GELU", "activation"},      {"SwiGLU", "activation"},  {"Formula", "elementwise"}, {"MakeExtraOutput", "branch"},
-      {"AddExtraInput", "branch"}, {"AllReduce", "neutral"}};
+  const std::map<std::string, std::string_view> tones = {{"BasicLinear", "gemm"},     {"GroupedLinear", "gemm"},
+                                                         {"RMSNorm", "norm"},         {"L2Normalization", "norm"},
+                                                         {"GELU", "activation"},      {"SwiGLU", "activation"},
+                                                         {"Formula", "elementwise"},  {"MakeExtraOutput", "branch"},
+                                                         {"AddExtraInput", "branch"}, {"AllReduce", "communication"}};
   for (const auto& [name, tone] : tones) EXPECT_EQ(toneOf(builtinOperations().find(name)->category).name, tone) << name;
 }
 

@@ -330,7 +330,7 @@ TEST(Suggestions, SayWhatElseAnAttributeChanges) {
   const Suggestion* inPlace = find(found, "Set add.in_place to true");
   ASSERT_TRUE(inPlace) << fmt::format("{}", fmt::join(labelsOf(found), ", "));
   EXPECT_EQ(inPlace->proposal.kind, SuggestionKind::ChangesBehavior);
-  EXPECT_NE(inPlace->proposal.caution.find("storage"), std::string::npos) << inPlace->proposal.caution;
+  EXPECT_NE(inPlace->proposal.caution.find("overwrites"), std::string::npos) << inPlace->proposal.caution;
   const auto isLast = [](const Suggestion& each) { return each.proposal.kind == SuggestionKind::ChangesBehavior; };
   EXPECT_TRUE(std::ranges::is_partitioned(found, std::not_fn(isLast)));
 }

@@ -152,9 +152,9 @@ TEST(NumericsReport, RefusesWhatAreNoScalesAndNoCounts) {
     const Result<NumericsReport> back = numericsFromJson(json);
     return back ? std::string() : back.error().message;
   };
-  EXPECT_NE(problem("/copies/0/scaleInv", {1.0}), "");
-  EXPECT_NE(problem("/copies/0/scaleInv", {1.0, "2"}), "");
-  EXPECT_NE(problem("/copies/0/magnitudes/counts/0", 1e300), "");
+  EXPECT_NE(problem("/quantizedTensors/0/scaleInv", {1.0}), "");
+  EXPECT_NE(problem("/quantizedTensors/0/scaleInv", {1.0, "2"}), "");
+  EXPECT_NE(problem("/quantizedTensors/0/magnitudes/counts/0", 1e300), "");
   EXPECT_NE(problem("/errors/0/ulpHistogram/0", 0.5), "");
 }
 

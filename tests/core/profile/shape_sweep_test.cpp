@@ -93,7 +93,7 @@ TEST(ShapeSweep, RefusesWithWhatWasFound) {
   EXPECT_EQ(refusal({"M=1:2"}), "--over M=1:2: expected FIRST:LAST:STEP");
   EXPECT_EQ(refusal({"M=1:8:2"}), "--over M=1:8:2: expected a step such as x2 or +128, found '2'");
   EXPECT_EQ(refusal({"M=1:8:x1"}), "--over M=1:8:x1: expected a step such as x2 or +128, found 'x1'");
-  EXPECT_EQ(refusal({"M=8:1:x2"}), "--over M=8:1:x2: expected a last size of at least the first one, found 8 and 1");
+  EXPECT_EQ(refusal({"M=8:1:x2"}), "--over M=8:1:x2: the last size must be at least the first one; found 8 and 1");
   EXPECT_EQ(refusal({"M=1,-2"}), "--over M=1,-2: expected a positive whole number, found '-2'");
   EXPECT_EQ(refusal({"M=1,2,1"}), "--over M=1,2,1: 1 is there twice");
   EXPECT_EQ(refusal({"M=1", "M=2"}), "--over M=2: M is an axis already");

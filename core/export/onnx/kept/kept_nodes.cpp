@@ -431,10 +431,10 @@ Result<std::vector<WrittenConstant>> writeKeptNodes(const std::string& text, con
                                                     ::onnx::GraphProto& graph, OnnxOpsets& opsets) {
   std::optional<::onnx::ModelProto> kept = keptModel(text, place.outputs.size());
   if (kept) return writeKeptNodes(std::move(*kept), place, graph, opsets);
-  return Error{
-      fmt::format("{} (External): its attribute nodes does not fit {} inputs and {} outputs. Import the model again, "
-                  "or export the parts before and after it separately.",
-                  place.id, place.inputs.size(), place.outputs.size())};
+  return Error{fmt::format(
+      "{} (External): attribute `nodes` does not match its {} inputs and {} outputs. Import the model again, "
+      "or export the parts before and after it separately.",
+      place.id, place.inputs.size(), place.outputs.size())};
 }
 
 std::vector<WrittenConstant> writeKeptNodes(::onnx::ModelProto kept, const KeptPlace& place, ::onnx::GraphProto& graph,
