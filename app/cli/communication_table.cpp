@@ -38,13 +38,13 @@ std::string tableOf(const VariantRecord& variant, int ranks, bool hasColour) {
   const ColumnUnit unit = timeUnitFor(longestNs(variant));
   Table table({{variant.name, Align::Left},
                {"collective", Align::Left},
-               {"on the wire"},
+               {"sent"},
                {fmt::format("exposed {}", unit.name)},
                {fmt::format("hidden {}", unit.name)},
                {fmt::format("transfer {}", unit.name)},
-               {"algorithm GB/s"},
+               {"algo GB/s"},
                {"bus GB/s"},
-               {"slowest rank"}});
+               {"slowest"}});
   for (const StepRecord& step : variant.steps) {
     if (!step.exchanges()) continue;
     table.addRow({fmt::format("{} ({})", step.name, step.phase), step.collective, formatBytes(step.wireBytes),
@@ -86,7 +86,7 @@ std::string predictionTable(const std::vector<RankPrediction>& predictions, cons
   Table table({{"ranks"},
                {"plan", Align::Left},
                {fmt::format("computing {}", unit.name)},
-               {"on the wire"},
+               {"sent"},
                {fmt::format("communication {}", unit.name)},
                {fmt::format("total {}", unit.name)},
                {"speed-up"}});
@@ -111,9 +111,9 @@ std::string communicationTable(const RunRecord& record, bool hasColour) {
   for (const VariantRecord& variant : record.variants) text += computeText(variant);
   return text +
          "Times of steps and runs are those of the slowest rank. Exposed: time in which that rank only communicated; "
-         "hidden: the rest,\nbeside other steps (--no-overlap: none). Transfer: time on the rank that waited least for "
-         "others. On the wire: bytes that each\nrank sends by the ring algorithm; divided by the transfer time, this "
-         "is the bus bandwidth. Memory is the sum over all ranks.\n";
+         "hidden: the rest,\noverlapped with other steps (--no-overlap: none). Transfer: time on the rank that waited "
+         "least for others. Sent: bytes per rank by\nthe ring algorithm; divided by the transfer time, this is the bus "
+         "bandwidth. Memory is the sum over all ranks.\n";
 }
 
 }  // namespace fuseline::cli

@@ -362,9 +362,9 @@ class RunTable {
   std::string notes() const {
     std::string text =
         "\nMedians; ± is half the interquartile range. ~ marks a speed-up that is not significant (the 95 % interval "
-        "of the\nper-round ratios includes 1), ( ) a step that is the same in both plans, so its ratio is noise. Bytes "
-        "are "
-        "minimum traffic.\n";
+        "of the\nper-round ratios includes 1), ( ) a step that is the same in both plans, so its ratio is "
+        "noise.\n"
+        "Bytes are minimum traffic.\n";
     text += peaksNotes() + launchingText() + launchWaitsText() + waysText();
     text += methodText();
     for (const std::string& sentence : {cachesText(m_record), firstRunText(m_record)})

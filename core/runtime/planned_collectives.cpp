@@ -38,7 +38,7 @@ std::int64_t wireBytesOf(const Plan& plan, const Step& step, int ranks) {
 std::vector<PlannedCollective> plannedCollectives(const Plan& plan, const Graph& graph, int ranks) {
   std::vector<PlannedCollective> collectives;
   for (const Step& step : plan.steps)
-    if (step.collective)
+    if (step.collective && step.collective->half != CollectiveWork::Half::Await)
       collectives.push_back({.step = step.name,
                              .op = step.nodes.size() == 1 ? graph.node(step.nodes.front()).owner : std::string(),
                              .phase = std::string(phaseName(step.phase)),

@@ -21,7 +21,7 @@ TEST(RunTable, SaysHowStepsWereTimed) {
   };
   for (const Case& each : {Case{StepTiming::Cupti, "timed by CUPTI, kernel by kernel"},
                            {StepTiming::Events, "timed by device events"},
-                           {StepTiming::Host, "timed by the host clock, with a wait"},
+                           {StepTiming::Host, "timed by the host clock, with a device synchronization"},
                            {StepTiming::None, "Steps were not timed."}})
     EXPECT_NE(tableOf(each.timing).find(each.words), std::string::npos) << nameOf(each.timing) << ":\n"
                                                                         << tableOf(each.timing);

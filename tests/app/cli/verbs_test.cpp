@@ -599,9 +599,9 @@ TEST(Recipe, ComparisonsAreNotWrittenToTheFilesOfOneRun) {
 TEST(Run, MeasuresNothingThatCannotBeWritten) {
   for (const char* option : {"-o", "--dump", "--save"}) {
     const ProgramResult result = fuseline(std::string("run --device reference --iterations 1 ") + option +
-                                          " /no/such/folder/a " + samplePipeline());
+                                          " /no/such/folder/a.safetensors " + samplePipeline());
     EXPECT_EQ(result.exitCode, 4) << option;
-    EXPECT_TRUE(has(result.err, "/no/such/folder/a: cannot be written")) << result.err;
+    EXPECT_TRUE(has(result.err, "/no/such/folder/a.safetensors: cannot be written")) << result.err;
     EXPECT_EQ(result.out, "") << "there is no table of a run that was not";
   }
 }
