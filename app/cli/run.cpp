@@ -185,11 +185,10 @@ Result<void> writeTensors(const Result<NamedTensors>& tensors, const std::string
   return options.writesFiles() ? writeSafetensors(path, *tensors) : Result<void>();
 }
 
-/// --save of a folder writes the shards of each rank: of a name without an extension, and of a folder that is there.
+/// --save of a folder writes the shards of each rank: a name that ends in a slash, or a folder that exists.
 bool savesShards(const RunOptions& options) {
-  const std::filesystem::path path(options.stateFile);
   std::error_code ignored;
-  return !path.empty() && (!path.has_extension() || std::filesystem::is_directory(path, ignored));
+  return options.stateFile.ends_with('/') || std::filesystem::is_directory(options.stateFile, ignored);
 }
 
 /// Ranks that are processes write their own files.
@@ -282,8 +281,8 @@ Result<void> checkFiles(const RunOptions& options) {
   if (savesShards(options)) {
     if (options.savesModelNames)
       return Error{
-          fmt::format("--original-names: --save {} writes shards, which have no original names. Name a file "
-                      "that ends in .safetensors.",
+          fmt::format("--original-names: --save {} writes shards, which have no original names. Name a file, not "
+                      "a folder.",
                       options.stateFile)};
     if (Result<void> made = makeFolder("--save", options.stateFile); !made) return made;
     if (Result<void> fits = checkRankFolder(options.stateFile, options.spec.ranks); !fits) return fits;
@@ -609,7 +608,7 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
       verb.add_option("--save", options.stateFile,
                       "Write parameters, main_grad buffers and quantizer states, for --tensors: whole tensors in a "
                       "file, or the shards of each rank in a folder")
-          ->type_name("STATE.safetensors|FOLDER");
+          ->type_name("STATE.safetensors|FOLDER/");
   verb.add_flag("--original-names", options.savesModelNames,
                 "With --save FILE: name and order parameters as the model's own files do, so that transformers loads "
                 "them")

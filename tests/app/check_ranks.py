@@ -107,7 +107,7 @@ class Ranks(unittest.TestCase):
     def test_processes_save_the_shards_that_threads_save(self):
         names = ["rank-0-of-2.safetensors", "rank-1-of-2.safetensors"]
         for launcher in ("threads", *LAUNCHERS):
-            self.tensors(f"dump-{launcher}", "--ranks", "2", "--ranks-as", launcher, "--save", self.folder / launcher)
+            self.tensors(f"dump-{launcher}", "--ranks", "2", "--ranks-as", launcher, "--save", f"{self.folder / launcher}/")
             self.assertEqual(sorted(path.name for path in (self.folder / launcher).iterdir()), names)
             for name in names:
                 self.assertEqual((self.folder / launcher / name).read_bytes(),

@@ -137,7 +137,8 @@ void ModelsTest::paletteListsTheBlocksOfTheDocument() {
   QCOMPARE(data->data(QString::fromLatin1(kOpMimeType)), QByteArray("block:Layer"));
   filter.setQuery(QStringLiteral("layer"));
   QVERIFY(filter.mapFromSource(block).isValid());
-  QCOMPARE(searchEntries(QStringLiteral("layer"), blockEntries(document)).size(), std::size_t{2});  // and LayerNorm
+  QCOMPARE(searchEntries(QStringLiteral("layer"), blockEntries(document)).size(),
+           std::size_t{3});  // and LayerNorm, and MoEAuxLoss of all layers
   model.setBlocks({});
   QCOMPARE(model.rowCount(), numCategories);
 }

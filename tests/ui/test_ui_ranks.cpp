@@ -198,7 +198,7 @@ void RanksTest::aRunWhoseProcessDiesIsASentence() {
   QVERIFY(QTest::qWaitFor([&] { return f.session.runner().worker().processId() != 0; }, kPatienceMs));
   ::kill(static_cast<pid_t>(f.session.runner().worker().processId()), SIGKILL);
   QVERIFY(QTest::qWaitFor([&] { return failed.count() > 0; }, kPatienceMs));
-  QVERIFY(f.window.message().contains(QStringLiteral("document is unchanged")));
+  QVERIFY(f.window.message().contains(QStringLiteral("pipeline is unchanged")));
   QCOMPARE(serialize(f.session.pipeline().document()), before);
   QCOMPARE(f.session.setup().ranks(), 2);
 }

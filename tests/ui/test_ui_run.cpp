@@ -581,7 +581,7 @@ void RunTest::killedWorkerIsASentenceAndTheNextRunStartsAnother() {
   QVERIFY(QTest::qWaitFor([&] { return f.session.runner().worker().processId() != 0; }, kPatienceMs));
   ::kill(static_cast<pid_t>(f.session.runner().worker().processId()), SIGKILL);
   QVERIFY(waitFor(failed));
-  QVERIFY(f.window.message().contains(QStringLiteral("document is unchanged")));
+  QVERIFY(f.window.message().contains(QStringLiteral("pipeline is unchanged")));
   QVERIFY(f.window.scene().node("fc")->look().status == NodeStatus::Failed);
   QCOMPARE(serialize(f.session.pipeline().document()), before);
   f.session.setup().setOptions({.iterations = 3});

@@ -343,7 +343,7 @@ void TensorTest::aWorkerElsewhereIsASentence() {
   QSignalSpy failed(&f.session.runner(), &Runner::failed);
   f.session.runner().captureTensors({"y"}, PlanChoice::Fused);
   QVERIFY(waitFor(failed));
-  QVERIFY2(f.window.message().contains(QStringLiteral("on the worker's machine")), qPrintable(f.window.message()));
+  QVERIFY2(f.window.message().contains(QStringLiteral("on the machine of the run")), qPrintable(f.window.message()));
   QVERIFY(!f.session.results().lastCapture());
   QVERIFY(!f.session.runner().isRunning());
 }

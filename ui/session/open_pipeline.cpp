@@ -75,8 +75,9 @@ Result<void> OpenPipeline::save(const QString& path) {
   m_path = QFileInfo(path).absoluteFilePath();
   m_history.markSaved();
   m_isPartlyRead = false;
-  if (!m_problems.empty()) m_problems = problemsWhenSaved(document());
-  LastEdits::set(*this, std::vector<Edit>());
+  const bool hadProblems = !m_problems.empty();
+  if (hadProblems) m_problems = problemsWhenSaved(document());
+  LastEdits::set(*this, hadProblems ? LastEdits::Edits() : std::vector<Edit>());
   Q_EMIT changed();
   return saved;
 }

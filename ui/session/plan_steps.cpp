@@ -26,10 +26,12 @@ void PlanSteps::planAgain() {
 
 void PlanSteps::note(const OpenPipeline& pipeline) {
   const std::lock_guard lock(m_mutex);
-  if (const auto& edits = LastEdits::of(pipeline))
+  if (const auto& edits = LastEdits::of(pipeline)) {
     m_waiting.edits.insert(m_waiting.edits.end(), edits->begin(), edits->end());
-  else
-    m_waiting = {.document = pipeline.document()};
+    return;
+  }
+  m_waiting = {.document = pipeline.document()};
+  m_changedSince.reset();  // more than the plan may have changed, such as the problems of the file
 }
 
 PlanSteps::Changes PlanSteps::takeChanges() {

@@ -145,7 +145,7 @@ TEST(Ranks, SaveWholeTensors) {
 // Shards of three ranks, joined, are the whole tensors, and are read on any number of ranks.
 TEST(Ranks, SaveTheirShardsInAFolder) {
   const TemporaryFolder folder;
-  for (const std::string place : {"shards", "whole.safetensors"}) {
+  for (const std::string place : {"shards/", "whole.safetensors"}) {
     const ProgramResult run = fuseline(exampleRun("--quiet --ranks 3 --save " + quoted(folder / place)));
     ASSERT_EQ(run.exitCode, 0) << run.err;
   }
