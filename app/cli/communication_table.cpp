@@ -24,14 +24,12 @@ double longestNs(const VariantRecord& variant) {
   return longest;
 }
 
-std::string busText(const StepRecord& step) {
-  return step.transferNs > 0.0 ? threeDigits(static_cast<double>(step.wireBytes) / step.transferNs) : "";
-}
-
-/// Bytes of the whole tensor by time, as NCCL's tests define it.
-std::string algorithmText(const StepRecord& step, int ranks) {
+/// Bytes of the whole tensor by time, and bytes on the wire by time, as NCCL's tests define them.
+std::string bandwidthText(const StepRecord& step, int ranks) {
+  if (step.transferNs <= 0.0) return {};
+  const double bus = static_cast<double>(step.wireBytes) / step.transferNs;
   const double sentShare = (step.collective == "all-reduce" ? 2.0 : 1.0) * (ranks - 1) / ranks;
-  return step.transferNs > 0.0 ? threeDigits(static_cast<double>(step.wireBytes) / sentShare / step.transferNs) : "";
+  return fmt::format("{}, {}", threeDigits(bus / sentShare), threeDigits(bus));
 }
 
 std::string tableOf(const VariantRecord& variant, int ranks, bool hasColour) {
@@ -42,14 +40,13 @@ std::string tableOf(const VariantRecord& variant, int ranks, bool hasColour) {
                {fmt::format("exposed {}", unit.name)},
                {fmt::format("hidden {}", unit.name)},
                {fmt::format("transfer {}", unit.name)},
-               {"algo GB/s"},
-               {"bus GB/s"},
+               {"algo, bus GB/s"},
                {"slowest"}});
   for (const StepRecord& step : variant.steps) {
     if (!step.exchanges()) continue;
     table.addRow({fmt::format("{} ({})", step.name, step.phase), step.collective, formatBytes(step.wireBytes),
                   fmt::format("{:.3f}", step.exposedNs / unit.size), fmt::format("{:.3f}", step.hiddenNs / unit.size),
-                  fmt::format("{:.3f}", step.transferNs / unit.size), algorithmText(step, ranks), busText(step),
+                  fmt::format("{:.3f}", step.transferNs / unit.size), bandwidthText(step, ranks),
                   slowestRankText(step.rankNs)});
   }
   return table.toString(hasColour);

@@ -561,7 +561,7 @@ std::map<std::string, std::vector<RefusalSample>> makeRefusals() {
       {"BackwardLinearBias",
        {{0, DType::BF16, {mode(linear(16), "row"), bias}, {}},
         {1, DType::BF16, {mode(linear(16), "column"), bias}, {}},
-        {2, DType::BF16, {link("AllGather"), linear(16), bias}, {}}}},
+        {2, DType::BF16, {mode(linear(16), "column"), bias}, {}, {6, 16}, {}, 2}}},
       {"ForwardLinearEpilogue",
        {{0, DType::BF16, {mode(linear(16), "row"), bias, link("GELU")}, {}},
         {1, DType::BF16, {linear(16), bias, inPlace(add)}, {}},

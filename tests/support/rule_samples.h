@@ -32,6 +32,7 @@ struct RefusalSample {
   ChainOptions options;
   Shape shape = {6, 16};
   FusionTarget target;  // without a recipe: that of the options
+  int ranks = 1;        // more: the graph is that of the first of them
 };
 std::vector<RefusalSample> refusalSamples(const std::string& rule);
 

@@ -31,7 +31,7 @@ void PlanSteps::note(const OpenPipeline& pipeline) {
     return;
   }
   m_waiting = {.document = pipeline.document()};
-  m_changedSince.reset();  // more than the plan may have changed, such as the problems of the file
+  forget();  // more than the plan may have changed, such as the problems of the file
 }
 
 PlanSteps::Changes PlanSteps::takeChanges() {

@@ -2,6 +2,7 @@
 // makes it fire, and fused and unfused passes are interchangeable.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
+#include "core/sharding/rank_graph.h"
 #include "tests/support/handed_codes.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/rule_samples.h"
@@ -52,7 +53,8 @@ class RuleConformance : public ::testing::TestWithParam<const FusionRule*> {
     return fuseWith(graph, rule(), target);
   }
   FusionReport fuseSample(const RefusalSample& sample) const {
-    return fuseSample(chain(sample.dtype, sample.shape, sample.links, sample.options), sample);
+    const Graph whole = chain(sample.dtype, sample.shape, sample.links, sample.options);
+    return fuseSample(sample.ranks > 1 ? rankGraph(whole, 0, sample.ranks)->graph : whole, sample);
   }
 };
 
