@@ -18,7 +18,8 @@ Link linkTo(const PipelineDocument& document, const Endpoint& to) { return *link
 /// "x,y" of each point, in order.
 std::string pointsOf(const PipelineDocument& document, const Endpoint& to) {
   std::string text;
-  for (const Reroute& point : reroutesOf(document.pipeline())[rerouteKey(linkTo(document, to))])
+  auto reroutes = reroutesOf(document.pipeline());
+  for (const Reroute& point : reroutes[rerouteKey(linkTo(document, to))])
     text += std::to_string(point.position.x) + "," + std::to_string(point.position.y) + " ";
   return text;
 }
