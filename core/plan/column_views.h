@@ -16,7 +16,7 @@ namespace fuseline {
 std::int64_t columnWidth(const Graph& graph, const Step& step, const OperandKey& key);
 
 /// Turns the parts of Split, Concat and their gradients into views of the whole where memory allows: all kernels that
-/// use a part take its row stride, and nobody else writes the whole while the part is used. Steps without remaining
+/// read or write a part accept its row stride, and no other step writes the whole meanwhile. Steps without remaining
 /// copies become views.
 void showColumns(const Graph& graph, Plan& plan, std::vector<int>& viewOf);
 

@@ -168,7 +168,7 @@ class Planner {
       addBackwardEntry(*entry);
       addWeightGradientsAfter(*entry);
     }
-    for (const NodeId id : m_besides) addWeightGradient(id);
+    for (const NodeId id : m_overlapped) addWeightGradient(id);
     for (const NodeId id : m_delayed) addShare(id, m_graph.node(id).delayedNeeds(), true);
     if (std::optional<Step> sum = sumOfPartialGradients(m_graph, m_tensors)) m_steps.push_back(std::move(*sum));
     addScaleUpdate();
@@ -187,7 +187,7 @@ class Planner {
     if (isDelayed)
       m_delayed.push_back(id);
     else
-      m_besides.push_back(id);
+      m_overlapped.push_back(id);
     GradientNeeds prompt = node.promptNeeds();
     if (!isDelayed) prompt.parameters.assign(prompt.parameters.size(), false);
     if (prompt.anyInput() || prompt.anyParameter()) addShare(id, std::move(prompt), false);
@@ -199,9 +199,9 @@ class Planner {
     const auto isSent = [&](NodeId id) {
       return std::ranges::count(entry.nodes, m_graph.value(m_graph.node(id).inputs.front()).producer) > 0;
     };
-    for (const NodeId id : m_besides)
+    for (const NodeId id : m_overlapped)
       if (isSent(id)) addWeightGradient(id);
-    std::erase_if(m_besides, isSent);
+    std::erase_if(m_overlapped, isSent);
   }
 
   void addWeightGradient(NodeId id) {
@@ -232,8 +232,8 @@ class Planner {
   ScaleUpdates m_scaleUpdates;
   GradientSums m_gradients;
   QuantizeSteps m_quantize;
-  std::vector<NodeId> m_delayed;  // ops whose weight gradients wait, in the order of backward
-  std::vector<NodeId> m_besides;  // ops whose weight gradients are computed beside a collective
+  std::vector<NodeId> m_delayed;     // ops whose weight gradients wait, in the order of backward
+  std::vector<NodeId> m_overlapped;  // ops whose weight gradients are computed beside a collective
 };
 
 }  // namespace

@@ -80,7 +80,7 @@ RankedExecutor::RankedExecutor(RankTeam& team, const std::vector<RankResources>&
       m_times(m_executors.size()),
       m_observed(m_executors.size()),
       m_samples(plan.steps.size(), std::vector<std::vector<double>>(m_executors.size())),
-      m_besides(m_samples) {}
+      m_collectiveNs(m_samples) {}
 
 Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(RankTeam& team, const std::vector<RankResources>& ranks,
                                                                const Plan& plan, const ShardMap& shards,
@@ -161,7 +161,7 @@ Result<RunOutcome> RankedExecutor::runObserved(const StepObserver& observer, std
 void RankedExecutor::noteCollectives(int rank) {
   for (const DeviceActivity& activity : m_executors[static_cast<std::size_t>(rank)]->activities())
     for (StepTime& time : m_observed[static_cast<std::size_t>(rank)])
-      if (time.step == activity.step && m_plan.steps[activity.step].collective) time.besideNs = activity.durationNs;
+      if (time.step == activity.step && m_plan.steps[activity.step].collective) time.collectiveNs = activity.durationNs;
 }
 
 void RankedExecutor::gatherTimes(int rank) {
@@ -189,7 +189,7 @@ void RankedExecutor::keepSamples(const StepObserver& observer) {
       const StepTime& time = m_observed[rank][i];
       longest.durationNs = std::max(longest.durationNs, time.durationNs);
       m_samples[time.step][rank].push_back(time.durationNs);
-      m_besides[time.step][rank].push_back(time.besideNs);
+      m_collectiveNs[time.step][rank].push_back(time.collectiveNs);
     }
     observer(longest.step, longest.startNs, longest.durationNs);
   }
@@ -268,7 +268,7 @@ CollectiveTimes RankedExecutor::collectiveTimes(std::size_t step) const {
     double hiddenNs = 0.0;
     for (std::size_t rank = 0; rank < m_samples[step].size(); ++rank) {
       const double exposedNs = m_samples[step][rank][run] + (wait == step ? 0.0 : m_samples[wait][rank][run]);
-      const double wholeNs = wait == step ? exposedNs : m_besides[step][rank][run];
+      const double wholeNs = wait == step ? exposedNs : m_collectiveNs[step][rank][run];
       leastNs = std::min(leastNs, wholeNs);
       if (exposedNs <= mostExposedNs) continue;
       mostExposedNs = exposedNs;

@@ -87,7 +87,7 @@ class RankedExecutor final : public TimedPlan {
     std::uint64_t step = 0;
     double startNs = 0.0;
     double durationNs = 0.0;
-    double besideNs = 0.0;  // of the collective that it begins
+    double collectiveNs = 0.0;  // of the collective that it begins
   };
   struct RankTimes {
     double runNs = 0.0;
@@ -110,11 +110,11 @@ class RankedExecutor final : public TimedPlan {
   const std::vector<RankResources>& m_ranks;
   const Plan& m_plan;
   const ShardMap& m_shards;
-  std::vector<std::unique_ptr<Executor>> m_executors;       // by rank; nullptr: of another process
-  std::vector<RankTimes> m_times;                           // by rank
-  std::vector<std::vector<StepTime>> m_observed;            // by rank: of the last observed run
-  std::vector<std::vector<std::vector<double>>> m_samples;  // by step, by rank: of all observed runs
-  std::vector<std::vector<std::vector<double>>> m_besides;  // the same, of the collectives that steps begin
+  std::vector<std::unique_ptr<Executor>> m_executors;            // by rank; nullptr: of another process
+  std::vector<RankTimes> m_times;                                // by rank
+  std::vector<std::vector<StepTime>> m_observed;                 // by rank: of the last observed run
+  std::vector<std::vector<std::vector<double>>> m_samples;       // by step, by rank: of all observed runs
+  std::vector<std::vector<std::vector<double>>> m_collectiveNs;  // the same, of the collectives that steps begin
 };
 
 }  // namespace fuseline

@@ -57,8 +57,4 @@ void RunSetup::setTensorsFile(const QString& path) {
   Q_EMIT tensorsFileChanged();
 }
 
-Result<NamedTensors> RunSetup::givenTensors() const {
-  return m_tensorsFile.isEmpty() ? NamedTensors{} : readSafetensors(m_tensorsFile.toStdString());
-}
-
 }  // namespace fuseline::ui

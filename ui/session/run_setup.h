@@ -63,8 +63,6 @@ class RunSetup : public QObject {
   const QString& tensorsFile() const { return m_tensorsFile; }
   void setTensorsFile(const QString& path);
   TensorSource tensorSource() const { return {.seed = m_options.seed, .file = m_tensorsFile}; }
-  /// Those of the tensors file; none without one. Errors: it cannot be read.
-  Result<NamedTensors> givenTensors() const;
 
  Q_SIGNALS:
   void passChanged();

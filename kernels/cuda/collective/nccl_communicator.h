@@ -12,8 +12,8 @@
 namespace fuseline::cuda {
 
 /// Parts of one collective are one group: one latency. With SumOrder::Ranks the ranks exchange slices, each adds its
-/// own in rank order, and an all-reduce exchanges the sums. The streams belong to the selected device. besides: of
-/// collectives between begin() and await(), which wait for the other stream by events only.
+/// own in rank order, and an all-reduce exchanges the sums. The streams belong to the selected device. besides: the
+/// stream of collectives between begin() and await(); it waits for the other stream by events only.
 std::unique_ptr<Communicator> makeNcclCommunicator(std::shared_ptr<NcclMembership> membership, SumOrder order,
                                                    Stream stream, Stream besides);
 

@@ -179,7 +179,7 @@ TEST(RankPlans, CommunicationOfColumnParallelLayersTakesPlaceBesideTheirGemms) {
                    "fc1 BasicLinear", "fc1.gather reduce-scatter", "act elementwise"}));
 }
 
-/// What is sent and received keeps its memory until the wait.
+/// Sent and received tensors keep their memory until the wait.
 TEST(RankPlans, NothingWritesTheTensorsOfACollectiveBesideIt) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     const Graph whole = chain(DType::F32, {24, 48}, randomParallelLayers(seed, seed % 2 == 0, 48, 72));
