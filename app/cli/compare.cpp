@@ -269,8 +269,9 @@ void addCompareVerb(CLI::App& app, Context& context) {
       ->allow_extra_args(false);
   verb->add_option(
           "--fail-if", options->gates,
-          "Exit with code 5 if a condition holds, such as \"median>+5%\" or \"speedup<-5%\". Metrics: median, unfused, "
-          "speedup, peak, saved, launches, step. Changes that are not statistically significant never fail")
+          "Exit with code 5 if a condition holds, such as \"median>+5%\" or \"speedup<-5%\". Metrics: median (of the "
+          "fused plan), unfused (median of the unfused plan), speedup, peak (memory), saved (bytes kept for backward), "
+          "launches, step (time of any step). Changes that are not statistically significant never fail")
       ->type_name("GATE")
       ->allow_extra_args(false);
   verb->add_option("--report", options->report, "Also write NEW as an HTML page that includes the comparison")

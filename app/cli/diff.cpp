@@ -280,17 +280,20 @@ void addDiffVerb(CLI::App& app, Context& context) {
   verb->add_option("NEW", options->next, "Changed pipeline")->type_name("NEW.fuseline")->required();
   addReadingOptions(*verb, *options);
   addFusionOptions(*verb, *options);
+  verb->get_option("--device")
+      ->description("cpu, reference or cuda[:N]; without --measure also an architecture to plan for, such as sm_90");
   addRanksOption(*verb, *options);
   verb->add_flag("--measure", options->measures,
-                 "Run the fused plans of both interleaved, so that background load affects both equally");
+                 "Run the fused plans of the two pipelines interleaved, so that background load affects both equally");
   verb->add_option("--fail-if", options->gates,
                    "With --measure: exit with code 5 if a condition holds, such as \"median>+5%\". Metrics: median, "
-                   "peak, saved, launches, step. Changes that are not statistically significant never fail")
+                   "peak (memory), saved (bytes kept for backward), launches, step (time of any step). Changes that "
+                   "are not statistically significant never fail")
       ->type_name("GATE")
       ->allow_extra_args(false);
   addSpecOptions(*verb, options->spec, SpecGroup::Measuring);
   verb->add_flag("--view", options->withView, "Also show changes of the layout");
-  verb->add_flag("--exit-code", options->tellsByExitCode, "Exit with code 5 if they differ");
+  verb->add_flag("--exit-code", options->tellsByExitCode, "Exit with code 5 if the pipelines differ");
   verb->footer(
       "Examples:\n"
       "  fuseline diff old.fuseline new.fuseline\n"

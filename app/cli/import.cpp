@@ -150,11 +150,11 @@ void addImportVerb(CLI::App& app, Context& context) {
   verb->add_option("--dtype", options->dtype,
                    "With a config.json: dtype of tensors and weights (default: the config's)")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
-  verb->add_flag(
-      "--strict", options->isStrict,
-      "Refuse ONNX models with nodes that Fuseline has no op for; by default they become Externals or are left out");
+  verb->add_flag("--strict", options->isStrict,
+                 "Refuse ONNX models with nodes that Fuseline has no op for; by default such nodes become Externals or "
+                 "are left out");
   verb->add_flag("--flat", options->keepsFlat,
-                 "Keep repeated layers of an ONNX model separate; by default they become instances of a block");
+                 "Keep repeated layers of an ONNX model separate; by default such layers become instances of a block");
   verb->add_flag("--force", options->replaces, "Overwrite existing files");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
 }

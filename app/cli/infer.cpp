@@ -161,7 +161,7 @@ Json inferSchema() {
 void addInferVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<InferOptions>();
   CLI::App* verb =
-      addVerb(app, context, "infer", "Show the shape, dtype and bytes of every tensor and the FLOP of every op.",
+      addVerb(app, context, "infer", "Show the shape, dtype and bytes of every tensor, and the FLOPs of every op.",
               options, infer, inferSchema);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);

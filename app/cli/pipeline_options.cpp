@@ -170,7 +170,7 @@ void addFusionOptions(CLI::App& verb, PipelineOptions& options) {
       ->type_name("RULE[@OP]")
       ->allow_extra_args(false);
   verb.add_option("--with", options.switches.with,
-                  "Request a fusion that is not used by default: it costs time, or another fusion gains more")
+                  "Request a fusion that is not used by default because it costs time or another fusion gains more")
       ->type_name("RULE[@OP]")
       ->allow_extra_args(false);
   verb.add_option("--measured", options.measuredFiles,
@@ -198,8 +198,8 @@ void addRanksOption(CLI::App& verb, PipelineOptions& options) {
 void addOneRankOption(CLI::App& verb, PipelineOptions& options) {
   addRanksOption(verb, options);
   verb.get_option("--ranks")->description(
-      "Plan what one of N tensor-parallel ranks runs, with its communication; with --rules te whole layers are "
-      "planned");
+      "Plan the work of one of N tensor-parallel ranks, with its communication; with --rules te, each parallel layer "
+      "is one step that includes its collectives");
   options.plansOneRank = true;
 }
 

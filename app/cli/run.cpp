@@ -663,6 +663,11 @@ void addRunVerb(CLI::App& app, Context& context) {
               options, runAnywhere, runSchema);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
+  verb->get_option("--device")->description("Device to measure on: cpu, reference or cuda[:N]");
+  verb->get_option("--recipe")
+      ->description(
+          "Quantization recipe, or several to compare: all, or a list such as none,mxfp8. The beginning of a name is "
+          "enough; `fuseline recipes` lists them (default: that of the pipeline file)");
   addVariantsOption(*verb, *options);
   addSpecOptions(*verb, options->spec, SpecGroup::Measuring);
   addSpecOptions(*verb, options->spec, SpecGroup::Ranks);

@@ -215,8 +215,9 @@ void addSweepVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<SweepOptions>();
   options->spec.measuresPeaks = false;  // at every point anew, unless somebody asks for it
   CLI::App* verb =
-      addVerb(app, context, "sweep", "Measure a pipeline at many sizes, and find the size from which fusing is faster.",
-              options, sweepSizes, sweepSchema);
+      addVerb(app, context, "sweep",
+              "Measure a pipeline at many sizes, and find the break-even size, from which fusing is faster.", options,
+              sweepSizes, sweepSchema);
   verb->add_option("--over", options->axes,
                    "Axis: M=128:16384:x2, M=128:1024:+128, M=512,1024,4096, ranks=1,2,4 or recipe=none,mxfp8. Several "
                    "axes form a grid; break-even points are along the first")
@@ -225,6 +226,7 @@ void addSweepVerb(CLI::App& app, Context& context) {
       ->required();
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
+  verb->get_option("--device")->description("Device to measure on: cpu, reference or cuda[:N]");
   addSpecOptions(*verb, options->spec, SpecGroup::Measuring);
   addSpecOptions(*verb, options->spec, SpecGroup::Peaks);
   addSweepFiles(*verb, *options);

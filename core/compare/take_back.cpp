@@ -379,7 +379,7 @@ class Restoration {
 
   bool isFree(const std::string& id) {
     const bool isTaken = isTensorSource(now(), id) || itemOf(now().outputs, id);
-    if (isTaken) refuse(fmt::format("The id {} is now used by another node. Rename or remove that one first.", id));
+    if (isTaken) refuse(fmt::format("The id {} is now used by another node. Rename or remove that node first.", id));
     return !isTaken;
   }
 

@@ -20,8 +20,8 @@ AttributeSpec sequentialAttribute() {
           .type = AttributeType::Boolean,
           .defaultValue = false,
           .help =
-              "Treat the instance as a nested Sequential of TransformerEngine: no fusion crosses its border. Off: its "
-              "ops fuse as if the block were expanded."};
+              "Treat the instance as a nested te.ops.Sequential: no fusion crosses its boundary. Off: its ops fuse as "
+              "if the block were expanded."};
 }
 
 FusibleOperation blockOperation(std::string_view name, const DocumentBlock& block) {

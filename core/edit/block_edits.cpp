@@ -122,8 +122,8 @@ class BlockMaker {
         const bool isInside = m_ids.contains(std::string(next));
         if (isInside && !m_ids.contains(std::string(node)))
           return Verdict::no(
-              fmt::format("{} is between ops of the block but is not selected: it consumes their output, and {} "
-                          "consumes its output. Select it too.",
+              fmt::format("{0} is not selected, but is between selected ops: it consumes the output of one, and {1} "
+                          "consumes the output of {0}. Select {0} too.",
                           node, next));
         if (!isInside && cameFrom.emplace(next, node).second) open.push_back(next);
       }

@@ -28,22 +28,23 @@ Result<PipelineText> plan(const ExportedPipeline& pipeline) {
 
 std::span<const PipelineExporter> pipelineExporters() {
   static const std::array all = {
-      PipelineExporter{.name = "te",
-                       .title = "TransformerEngine module",
-                       .ending = ".py",
-                       .summary = "Python module of te.ops with its recipe, which measures and checks itself",
-                       .write = tePython},
+      PipelineExporter{
+          .name = "te",
+          .title = "TransformerEngine module",
+          .ending = ".py",
+          .summary = "Python module made of te.ops, with its recipe; the script can time and check the module",
+          .write = tePython},
       PipelineExporter{
           .name = "torch",
           .title = "PyTorch module",
           .ending = ".py",
-          .summary = "Python modules of PyTorch, which load the original model's weights and check themselves",
+          .summary = "PyTorch modules; the script loads the original model's weights and checks the results",
           .write = torchPython},
       PipelineExporter{
           .name = "svg",
           .title = "Laid out drawing",
           .ending = ".svg",
-          .summary = "The graph with its fusions, forward and backward; Fuseline opens the picture as the pipeline",
+          .summary = "The graph with its fusions, forward and backward; Fuseline can open the picture as a pipeline",
           .write = svgDrawing},
       PipelineExporter{.name = "dot",
                        .title = "Graphviz drawing",
@@ -55,11 +56,12 @@ std::span<const PipelineExporter> pipelineExporters() {
                        .ending = ".json",
                        .summary = "The plan and every attempt, for `fuseline fuse --expect`",
                        .write = plan},
-      PipelineExporter{.name = "dlfw-inspect",
-                       .title = "nvidia-dlfw-inspect configuration",
-                       .ending = ".yaml",
-                       .summary = "The recipe's overrides, and statistics to log, for TransformerEngine's debug tool",
-                       .write = dlfwInspect},
+      PipelineExporter{
+          .name = "dlfw-inspect",
+          .title = "nvidia-dlfw-inspect configuration",
+          .ending = ".yaml",
+          .summary = "The recipe's overrides, and the statistics to log, for TransformerEngine's debug tool",
+          .write = dlfwInspect},
       PipelineExporter{.name = "onnx",
                        .title = "ONNX model",
                        .ending = ".onnx",

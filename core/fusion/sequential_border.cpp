@@ -55,8 +55,9 @@ bool hasBorderBetween(const Graph& graph, NodeId from, NodeId to) {
 
 std::string borderText(const Graph& graph, NodeId from, NodeId to) {
   const Sequentials borders = bordersBetween(graph, from, to);
-  return fmt::format("Between {} and {} is the border of {}, which {} a nested Sequential; no fusion crosses it.",
-                     nameOf(graph, from), nameOf(graph, to), pathsOf(borders), borders.size() == 1 ? "is" : "are each");
+  return fmt::format(
+      "Between {} and {} is the boundary of {}, which {} a nested te.ops.Sequential; no fusion crosses it.",
+      nameOf(graph, from), nameOf(graph, to), pathsOf(borders), borders.size() == 1 ? "is" : "are each");
 }
 
 Repair withoutBorders(const Graph& graph, NodeId from, NodeId to) {

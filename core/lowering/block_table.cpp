@@ -95,7 +95,7 @@ void BlockTable::finish(std::size_t index) {
   if (depth > kMaxNesting)
     refuse(index, "too-deep",
            fmt::format("Blocks are nested {} levels deep in block {}; at most {} levels are expanded. Expand some of "
-                       "the inner ones.",
+                       "the inner blocks.",
                        depth, block.name, kMaxNesting));
   else if (block.numOps > kMaxOps)
     refuse(index, "too-many-ops",

@@ -187,7 +187,9 @@ Result<FusibleOperation> specialise(const Attributes& given) {
   return BasicOperation{
       .name = kName,
       .category = "Mixture of experts",
-      .summary = "Adds a loss that is least when all experts get as many tokens, and one for large logits of routers.",
+      .summary =
+          "Loss that is smallest when all experts get the same number of tokens, plus a z-loss for large router "
+          "logits.",
       .formula =
           "y = coeff E / (k T^2) sum over e of n[e] sum over t of s(x)[t, e] + z_loss_coeff / T sum over t of l[t]^2, "
           "l = log(sum(exp(x)))",
@@ -200,7 +202,7 @@ Result<FusibleOperation> specialise(const Attributes& given) {
           "Add y to the loss with AddExtraInput: its gradient is then that of the loss.",
       .keywords = {"moe", "auxiliary loss", "load balancing", "router", "z-loss", "experts", "switch"},
       .inputs = inputsOf(auxLossForm(given).layers),
-      .outputs = {{"y", "[]", "The sum of both losses, in f32."}},
+      .outputs = {{"y", "[]", "The sum of the two losses, in f32."}},
       .attributes = attributes(),
       .infer = infer,
       .flops = flops,

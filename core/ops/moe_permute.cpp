@@ -112,8 +112,8 @@ std::vector<AttributeSpec> attributes() {
            .minimum = 1,
            .maximum = kMostExperts,
            .unit = "rows",
-           .help = "The rows of each expert are rounded up to a multiple of it with rows of zeros. Recipes need it: 16 "
-                   "for FP8, 32 for MXFP8, 128 for NVFP4. 1 needs no padding."}};
+           .help = "The rows of each expert are padded with zeros to a multiple of this number. Recipes need 16 (FP8, "
+                   "NVFP4) or 32 (MXFP8). 1 pads nothing."}};
 }
 
 OperationCall exampleCall(std::int64_t elements, DType dtype) {

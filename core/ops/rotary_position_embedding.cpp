@@ -247,7 +247,8 @@ std::vector<AttributeSpec> scalingAttributes() {
       real("beta_slow", 1.0, "yarn: pairs that rotate less often than this are slowed down by the factor."),
       booleanAttribute("truncate", true, "yarn: the limits are rounded to whole pairs. false in GPT-OSS."),
       factors("short_factor", "longrope: divides the frequency of each pair, with commas between the numbers."),
-      factors("long_factor", "longrope: the same for sequences longer than the original length."),
+      factors("long_factor",
+              "longrope: divides the frequency of each pair in sequences longer than the original length."),
       real("attention_factor", {},
            "yarn, longrope: multiplies sines and cosines. Not set: 0.1 ln(factor) + 1 for yarn, sqrt(1 + ln(factor) / "
            "ln(original length)) for longrope."),

@@ -52,8 +52,8 @@ void noteAttention(const Graph& graph, const Recipe& recipe, std::vector<Diagnos
           {.severity = Severity::Note,
            .code = "recipe-attention",
            .node = attention->owner,
-           .message = fmt::format("{} is on, but no attention kernel here reads quantized queries, keys and values, so "
-                                  "attention computes in {}. Its projections are quantized.",
+           .message = fmt::format("{} is on, but Fuseline has no attention kernel that reads quantized queries, keys "
+                                  "and values, so attention computes in {}. The projections around it are quantized.",
                                   field, dtypeName(graph.value(attention->inputs.front()).spec.dtype))});
 }
 
@@ -82,12 +82,12 @@ void addRecipe(const PipelineDocument& document, const AnalysisOptions& options,
 void noteInPlaceHazards(const Graph& graph, std::vector<Diagnostic>& diagnostics) {
   for (const InPlaceHazard& hazard : inPlaceHazards(graph)) {
     const Node& node = graph.node(hazard.node);
-    diagnostics.push_back(
-        {.severity = Severity::Note,
-         .code = "in-place",
-         .node = node.owner,
-         .message = fmt::format("{} is in place, but {}. Fuseline does not; `export --to te` sets in_place to false.",
-                                node.id, hazardText(graph, hazard))});
+    diagnostics.push_back({.severity = Severity::Note,
+                           .code = "in-place",
+                           .node = node.owner,
+                           .message = fmt::format(
+                               "{} is in place, but {}. Fuseline avoids this; `export --to te` sets in_place to false.",
+                               node.id, hazardText(graph, hazard))});
   }
 }
 

@@ -35,9 +35,9 @@ std::string headlineCaveat(const ComparisonRow& endToEnd) {
   const double ofMedians = endToEnd.unfused.median / endToEnd.fused.median;
   if (ofMedians >= endToEnd.speedup.low && ofMedians <= endToEnd.speedup.high) return {};
   return fmt::format(
-      "The ratio of the medians is {:.2f}x, outside this interval: the machine's speed changed between rounds. Run "
-      "again on an idle machine.",
-      ofMedians);
+      "The ratio of the medians, {:.3f}x, is outside this interval, {:.3f} to {:.3f}: the machine's speed changed "
+      "between rounds. Run again on an idle machine.",
+      ofMedians, endToEnd.speedup.low, endToEnd.speedup.high);
 }
 
 }  // namespace fuseline

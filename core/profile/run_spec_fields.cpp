@@ -70,15 +70,15 @@ std::vector<SpecField> makeFields() {
   static const std::string ofRecipes = recipeHelp();
   return {
       valued("device", &RunSpec::device, Planning, "device", "DEVICE", ofDevices),
-      valued("pass", &RunSpec::pass, Reading, "pass", "PASS", "forward, or train: forward and backward"),
+      valued("pass", &RunSpec::pass, Reading, "pass", "PASS", "forward, or train (forward and backward)"),
       valued("rules", &RunSpec::rules, Planning, "rules", "SET",
              "Fusion rules: te (only those of TransformerEngine) or all (default: as in the pipeline file)"),
       valued("recipe", &RunSpec::recipe, Planning, "recipe", "RECIPE", ofRecipes),
       valued("timing", &RunSpec::timing, Measuring, "timing", "CLOCK",
-             "Clock of the steps: cupti (each kernel of a GPU), events (GPU timestamps), host, auto, or none (whole "
-             "runs only)"),
+             "How to time steps: auto (host on a CPU, events on a GPU), host (its clock, synchronized after each "
+             "step), events (GPU timestamps), cupti (each GPU kernel) or none (whole runs only)"),
       flag("emulates", &RunSpec::emulates, Planning, "emulate",
-           "Also run recipes that the GPU does not support natively: their GEMMs use dequantized operands in high "
+           "Also allow recipes that the GPU does not support natively: their GEMMs use dequantized operands in high "
            "precision",
            "&Emulate recipes that the GPU does not support"),
       withOffHelp(flag("replays", &RunSpec::replays, Measuring, "replay",
@@ -96,7 +96,7 @@ std::vector<SpecField> makeFields() {
                      "Warm-up runs of each plan, on a GPU for at least 100 ms; 0: no warm-up", "&Warm-up"),
               "runs"),
       within(counted(valued("iterations", &RunSpec::iterations, Measuring, "iterations", "N|auto",
-                            "Rounds, each with one run of every plan; auto: until the speed-up is precise", "&Rounds"),
+                            "Number of rounds; auto: until the speed-up is precise", "&Rounds"),
                      "rounds", "auto"),
              0, std::numeric_limits<int>::max()),
       valued("seed", &RunSpec::seed, Measuring, "seed", "SEED",
@@ -107,11 +107,10 @@ std::vector<SpecField> makeFields() {
       flag("deterministic", &RunSpec::isDeterministic, Ranks, "deterministic",
            "Sum over ranks in rank order, in float32, rounded once, instead of in NCCL's order: bitwise identical in "
            "every run and on every device"),
-      withOffHelp(
-          flag("overlaps", &RunSpec::overlaps, Ranks, "overlap",
-               "Run collectives beside the steps that do not need them: the sum of an input gradient beside the "
-               "weight gradient"),
-          "Run each collective by itself, not beside the steps that do not need it"),
+      withOffHelp(flag("overlaps", &RunSpec::overlaps, Ranks, "overlap",
+                       "Overlap collectives with steps that do not depend on them, such as the sum of an input "
+                       "gradient with the weight gradient GEMM"),
+                  "Do not overlap collectives with other steps"),
       valued("symbols", &RunSpec::symbols, Reading, "set", "SYMBOL=VALUE", "Value of a symbol, overriding the file"),
       valued("recipeFields", &RunSpec::recipeFields, Planning, "recipe-set", "KEY=VALUE",
              "Field of the recipe, as in --recipe-set margin=2"),

@@ -188,8 +188,9 @@ bool hasRankFiles(const fs::path& folder) { return !placesIn(folder).empty(); }
 Result<void> checkRankFolder(const fs::path& folder, int ranks) {
   for (const FilePlace& place : placesIn(folder))
     if (place.ranks != ranks)
-      return Error{fmt::format("{}: {} is of {} ranks, expected {}. Name another folder, or remove the files of those.",
-                               folder.string(), rankFileName(place.rank, place.ranks), place.ranks, ranks)};
+      return Error{
+          fmt::format("{}: {} is of {} ranks, expected {}. Name another folder, or remove the files of these ranks.",
+                      folder.string(), rankFileName(place.rank, place.ranks), place.ranks, ranks)};
   return {};
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-# Makes the pictures of the guide: the designer without a display, in PNG files of 256 colors.
+# Makes the pictures of the guide and of the README: the designer without a display, in PNG files of 256 colors.
 # SPDX-License-Identifier: Apache-2.0
-"""guide_pictures.py FUSELINE_DESIGNER [NAME...]: writes resources/guide/pictures/NAME.png for every picture, or for those named."""
+"""guide_pictures.py FUSELINE_DESIGNER [NAME...]: writes resources/guide/pictures/NAME.png for every picture, or for those named;
+readme is resources/pictures/designer.png."""
 
 import collections
 import json
@@ -15,8 +16,10 @@ import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "resources/examples"
-RUN = EXAMPLES / "runs/llama_mlp_8B_H100_DelayedScaling.fuserun"
-PLAIN_RUN = EXAMPLES / "runs/llama_mlp_8B_H100_None.fuserun"
+# Runs whose plan this version still makes: others open with a warning.
+RUN = EXAMPLES / "runs/llama_mlp_8B_H100_None.fuserun"
+README_RUN = EXAMPLES / "runs/gpt_mlp_1.3B_H100_None.fuserun"
+SIZES = {"readme": "1500x940"}
 SIZE = "1200x700"
 
 # name: arguments of the designer.
@@ -24,12 +27,13 @@ PICTURES = {
     "start": ["--workspace", "explain", "--select", "fc1", EXAMPLES / "llama_mlp.fuseline"],
     "designer": ["--workspace", "design", "--select", "qkv", EXAMPLES / "llama_layer.fuseline"],
     "attention": ["--workspace", "design", "--select", "attention", EXAMPLES / "gpt_layer.fuseline"],
-    "running": ["--workspace", "profile", "--pane", "timings", PLAIN_RUN],
-    "measuring": ["--workspace", "profile", "--pane", "timeline", PLAIN_RUN],
+    "running": ["--workspace", "profile", "--pane", "timings", RUN],
+    "measuring": ["--workspace", "profile", "--pane", "timeline", RUN],
     "gpu": ["--workspace", "profile", "--pane", "flame", RUN],
     "comparing": ["--workspace", "compare", "--compare", EXAMPLES / "layernorm_mlp.fuseline", EXAMPLES / "gpt_mlp.fuseline"],
-    "precision": ["--workspace", "explain", "--select", "fc1", RUN],
+    "precision": ["--workspace", "explain", "--select", "fc1", "FP8"],
     "numerics": ["--workspace", "design", "--pane", "numerics", "--numerics", "SMALL"],
+    "readme": ["--workspace", "explain", "--pane", "timings", README_RUN],
 }
 
 
@@ -111,31 +115,37 @@ def smaller(png):
             + chunk(b"IDAT", zlib.compress(body, 9)) + chunk(b"IEND", b""))
 
 
-def small_pipeline(folder):
-    """A pipeline under a recipe that a CPU measures in a second."""
-    pipeline = json.loads((EXAMPLES / "gpt_mlp.fuseline").read_text(encoding="utf-8"))
-    pipeline["symbols"] = {"M": 64, "H": 128, "F": 512}
-    pipeline["recipe"] = {"name": "MXFP8BlockScaling"}
-    path = folder / "gpt_mlp.fuseline"
+# Word among the arguments: example, sizes and recipe of a pipeline. A CPU measures SMALL in a second.
+PIPELINES = {
+    "SMALL": ("gpt_mlp.fuseline", {"M": 64, "H": 128, "F": 512}, "MXFP8BlockScaling"),
+    "FP8": ("llama_mlp.fuseline", {"M": 2048, "H": 4096, "F": 14336}, "DelayedScaling"),
+}
+
+
+def pipeline_under_recipe(word, folder):
+    name, symbols, recipe = PIPELINES[word]
+    pipeline = json.loads((EXAMPLES / name).read_text(encoding="utf-8"))
+    pipeline["symbols"] = symbols
+    pipeline["recipe"] = {"name": recipe}
+    path = folder / name
     path.write_text(json.dumps(pipeline), encoding="utf-8")
     return path
 
 
-def take(designer, arguments, folder):
+def take(designer, arguments, size, folder):
     picture = folder / "picture.png"
-    command = [small_pipeline(folder) if argument == "SMALL" else argument for argument in arguments]
+    command = [pipeline_under_recipe(word, folder) if word in PIPELINES else word for word in arguments]
     environment = os.environ | {"QT_QPA_PLATFORM": "offscreen", "HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
-    subprocess.run([designer, "--no-restore", "--theme", "light", "--size", SIZE, "--screenshot", picture, *command],
+    subprocess.run([designer, "--no-restore", "--theme", "light", "--size", size, "--screenshot", picture, *command],
                    env=environment, check=True, stderr=subprocess.DEVNULL)
     return picture.read_bytes()
 
 
 def main(designer, names):
-    folder = ROOT / "resources/guide/pictures"
-    folder.mkdir(exist_ok=True)
     for name in names or PICTURES:
+        path = ROOT / ("resources/pictures/designer.png" if name == "readme" else f"resources/guide/pictures/{name}.png")
         with tempfile.TemporaryDirectory() as home:
-            (folder / f"{name}.png").write_bytes(smaller(take(designer, PICTURES[name], pathlib.Path(home))))
+            path.write_bytes(smaller(take(designer, PICTURES[name], SIZES.get(name, SIZE), pathlib.Path(home))))
 
 
 if __name__ == "__main__":

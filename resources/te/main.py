@@ -172,9 +172,9 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--plan", action="store_true", help="what is fused, beside Fuseline's plan")
+    add("--plan", action="store_true", help="compare TransformerEngine's fusions with Fuseline's plan")
     add("--check", metavar="DUMP", help="compare with `fuseline run --dump DUMP`")
-    add("--tolerance", type=float, default=TOLERANCE, help="for --check, of norms")
+    add("--tolerance", type=float, default=TOLERANCE, help="limit for --check, relative to the norm of each tensor")
     add("--iterations", type=int, default=50)
     add("--warmup", type=int, default=10)
     add("--seed", type=int, default=0)

@@ -51,7 +51,7 @@ def main():
     add = parser.add_argument
     add("--check", metavar="DUMP", help="compare with `fuseline run --dump DUMP`")
     add("--weights", metavar="PATH", help="the original model's safetensors file or folder")
-    add("--tolerance", type=float, default=TOLERANCE, help="for --check, of norms")
+    add("--tolerance", type=float, default=TOLERANCE, help="limit for --check, relative to the norm of each tensor")
     add("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     add("--iterations", type=int, default=10)
     add("--seed", type=int, default=0)

@@ -1063,7 +1063,7 @@ void PanelsTest::suggestionsAreTriedWhileSomebodyLooks() {
   QVERIFY(!panel.search().isSearching() && panel.search().found().empty());
   f.window.showPane(QStringLiteral("suggestions"));
   QTRY_VERIFY(!panel.search().isSearching() && panel.search().found().size() == 1);
-  QVERIFY(shows(panel, QStringLiteral("<b>Move scale behind fc</b>")));
+  QVERIFY(shows(panel, QStringLiteral("<b>Move scale after fc</b>")));
 
   QPushButton* select = buttonOf(panel, QStringLiteral("Select scale"));
   QVERIFY(select);
@@ -1071,12 +1071,12 @@ void PanelsTest::suggestionsAreTriedWhileSomebodyLooks() {
   QCOMPARE(f.session.selection().single(), QStringLiteral("scale"));
   const auto numSteps = f.session.plan().analysis()->fusedPlan->numLaunches();
   QPushButton* apply = buttonOf(panel, QStringLiteral("Apply"));
-  QVERIFY(apply && apply->accessibleName().contains(QStringLiteral("Move scale behind fc")));
+  QVERIFY(apply && apply->accessibleName().contains(QStringLiteral("Move scale after fc")));
   apply->click();
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.session.plan().analysis()->fusedPlan->numLaunches(), numSteps - 2);
   QTRY_VERIFY(!panel.search().isSearching() && panel.search().found().empty());
-  QVERIFY(shows(panel, QStringLiteral("No suggestions: no edit we tried saves time, traffic or memory.")));
+  QVERIFY(shows(panel, QStringLiteral("No suggestions: no edit that was tried saves time, traffic or memory.")));
 
   QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "fc", .name = "in_features", .value = 7}));
   QVERIFY(waitForAnalysis(f.session));

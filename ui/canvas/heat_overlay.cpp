@@ -118,7 +118,7 @@ QString HeatOverlay::description() const {
   if (!measured()) return tr("Overlay: times of the last run. Not measured yet: press Ctrl+Enter.");
   return m_mode == HeatMode::Time    ? tr("Overlay: time. Press O for shares.")
          : m_mode == HeatMode::Share ? tr("Overlay: share. Press O for the distance from the roofline.")
-                                     : tr("Overlay: distance from the roofline. Press O for errors.");
+                                     : tr("Overlay: distance from the roofline. Press O for RMS errors.");
 }
 
 }  // namespace fuseline::ui

@@ -43,7 +43,7 @@ QString NodeSentences::of(const std::string& node) {
     if (!frame->title.empty()) parts.append(tr("in frame %1").arg(toQt(frame->title)));
   for (const BorderItem* border : m_scene.canvasItems().borders())
     if (border->border().to == node)
-      parts.append(tr("after the border of a nested Sequential, between %1 and %2")
+      parts.append(tr("after the boundary of a nested Sequential, between %1 and %2")
                        .arg(border->textBefore(), border->textBehind()));
   const auto status = item->look().status;
   if (status && *status != NodeStatus::NeverRun) parts.append(statusName(*status));

@@ -81,7 +81,7 @@ SuggestionsPanel::SuggestionsPanel(Session& session, const Theme& theme, QWidget
 QString SuggestionsPanel::titleText() const {
   if (const QString unplanned = unplannedText(m_session); !unplanned.isEmpty()) return unplanned;
   if (m_search.isSearching()) return tr("Trying edits...");
-  if (m_search.found().empty()) return tr("No suggestions: no edit we tried saves time, traffic or memory.");
+  if (m_search.found().empty()) return tr("No suggestions: no edit that was tried saves time, traffic or memory.");
   const auto number = static_cast<qsizetype>(m_search.found().size());
   return tr("%1, each tried on a copy of the pipeline. Savings are predicted; run to measure them.")
       .arg(counted(number, tr("suggestion"), tr("suggestions")));

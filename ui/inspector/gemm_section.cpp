@@ -72,7 +72,7 @@ void GemmSection::refresh(GemmRole gemm, const Recipe& recipe) {
   const bool canBeOn = on && isQuantized(*on, graph, linears(), gemm) == true;
   box.setEnabled(canBeOn && !m_session.pipeline().document().isReadOnly());
   const QString formula = QString::fromUtf8(formulaOf(gemm));
-  box.setToolTip(canBeOn ? formula : tr("%1: in high precision for all layers of this recipe").arg(formula));
+  box.setToolTip(canBeOn ? formula : tr("%1: in high precision for all layers under this recipe").arg(formula));
 }
 
 Result<Recipe> GemmSection::switched(Recipe recipe, GemmRole gemm, bool isQuantized) const {

@@ -43,7 +43,7 @@ OpsPage::OpsPage(Session& session, const Theme& theme, QStringList opIds, QWidge
   m_gemms = new GemmSection(session, m_opIds, this);
   layout->addWidget(m_gemms);
   const QString hint = m_fields.empty() ? tr("These ops have no attributes in common.")
-                                        : tr("Changes apply to all of them. *2 doubles each value.");
+                                        : tr("Changes apply to all selected ops. *2 doubles each value.");
   layout->addWidget(wrappedLabel(hint, this));
   layout->addStretch(1);
 }

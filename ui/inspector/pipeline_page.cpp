@@ -388,7 +388,7 @@ void PipelinePage::addPlanTarget(QFormLayout* form) {
   ranks->setRange(1, RunSetup::mostRanks());
   ranks->setKeyboardTracking(false);
   ranks->setAccessibleName(tr("Ranks"));
-  ranks->setToolTip(tr("Tensor-parallel ranks of runs and plans. Sizes in the file are those of the whole layers"));
+  ranks->setToolTip(tr("Tensor-parallel ranks of runs and plans. Sizes in the file are those of the unsharded layers"));
   shareUndoKeys(*ranks, [ranks] { return ranks->cleanText() != QString::number(ranks->value()); });
   auto* note = new QLabel(this);
   note->setWordWrap(true);

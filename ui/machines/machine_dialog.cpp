@@ -32,7 +32,7 @@ QString deviceText(const Json& device) {
   QStringList names;
   for (const Json& each : *recipes)
     if (each.is_string()) names.append(toQt(each.get<std::string>()));
-  return names.isEmpty() ? text : MachineDialog::tr("%1. Multiplies natively: %2").arg(text, names.join(", "));
+  return names.isEmpty() ? text : MachineDialog::tr("%1. Native recipes: %2").arg(text, names.join(", "));
 }
 
 /// The last sentence of the program's, without its name.

@@ -154,7 +154,7 @@ QWidget* NumericsPanel::createErrors() {
 
 void NumericsPanel::addLookCommand() {
   auto* look = new QAction(tr("Inspect tensor"), this);
-  look->setToolTip(tr("Shows its values in the Tensor pane"));
+  look->setToolTip(tr("Show the values of the tensor in the Tensor pane"));
   m_view->addAction(look);
   makeCopyable(*m_view);
   connect(look, &QAction::triggered, this, [this] {

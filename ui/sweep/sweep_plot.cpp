@@ -197,7 +197,7 @@ SweepPlot sweepPlot(const SweepResult& result, SweepQuantity quantity) {
 QString nameOf(SweepQuantity quantity) {
   switch (quantity) {
     case SweepQuantity::Speedup: return translated("Speed-up from fusion");
-    case SweepQuantity::Time: return translated("Time of a pass");
+    case SweepQuantity::Time: return translated("Time of a run");
     case SweepQuantity::OverFirstRecipe: return translated("Speed-up relative to the first recipe");
   }
   return {};

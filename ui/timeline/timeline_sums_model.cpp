@@ -25,9 +25,11 @@ QString tipOf(int column) {
     case TimelineSumsModel::MedianColumn: return TimelineSumsModel::tr("Median over these boxes");
     case TimelineSumsModel::ShareColumn: return TimelineSumsModel::tr("Share of the time range's length");
     case TimelineSumsModel::IdleColumn:
-      return TimelineSumsModel::tr("Idle time directly before these boxes; for a plan: its total idle time");
+      return TimelineSumsModel::tr(
+          "Idle time of the device directly before these boxes. In a plan's row: all of its idle time");
     case TimelineSumsModel::BytesColumn:
-      return TimelineSumsModel::tr("Estimated bytes read and written; proportional for a part of a box");
+      return TimelineSumsModel::tr(
+          "Estimated bytes read and written. A partly selected box counts in proportion to its selected time");
     case TimelineSumsModel::BandwidthColumn:
       return TimelineSumsModel::tr("Estimated bytes / time, in GB/s (1e9 bytes)");
     default: return {};

@@ -31,7 +31,7 @@ RunFilterBar::RunFilterBar(Session& session, RunFilter& filter, QWidget* parent)
       m_field(new QLineEdit(this)),
       m_clear(makeButton(tr("Clear"), tr("Remove the filter"))),
       m_row(new QHBoxLayout(this)) {
-  setAccessibleName(tr("Filter of the run"));
+  setAccessibleName(tr("Filter steps"));
   m_button->setPopupMode(QToolButton::InstantPopup);
   m_button->setMenu(new QMenu(m_button));
   m_field->setPlaceholderText(tr("Name or kernel"));

@@ -16,7 +16,7 @@ namespace {
 using Value = std::optional<double>;
 using Format = TimingsColumn::Format;
 
-constexpr auto kOfOnePlan = "Fused plan; for replaced ops, unfused plan";
+constexpr auto kOfOnePlan = "Figures are of the fused plan; those of replaced ops are of the unfused plan";
 
 Value valueIf(bool isKnown, double value) { return isKnown ? Value(value) : std::nullopt; }
 
@@ -163,12 +163,14 @@ std::vector<TimingsColumn> firstColumns() {
        .value = [](const TimingsRow& row) { return saved(row.times, row.times.launchesSaved); }},
       {.id = "bandwidth",
        .heading = "GB/s",
-       .tip = "Minimum traffic / time, in 1e9 bytes per second. Fused plan; for replaced ops, unfused plan",
+       .tip = "Minimum traffic / time, in 1e9 bytes per second. Figures are of the fused plan; those of replaced ops "
+              "are of the unfused plan",
        .format = Format::Digits,
        .value = [](const TimingsRow& row) { return known(row.efficiency().gbps()); }},
       {.id = "rate",
        .heading = "%1",
-       .tip = "FLOPs of the math (not those executed), per second. Fused plan; for replaced ops, unfused plan",
+       .tip = "FLOPs of the math (not those executed), per second. Figures are of the fused plan; those of replaced "
+              "ops are of the unfused plan",
        .format = Format::Digits,
        .unit = &TimingsUnits::rate,
        .value = [](const TimingsRow& row) { return known(row.efficiency().gflops()); }},
@@ -184,8 +186,8 @@ std::vector<TimingsColumn> firstColumns() {
        .words = [](const TimingsRow& row) { return toQt(row.efficiency().boundName()); }},
       {.id = "slowestRank",
        .heading = "Slowest rank",
-       .tip = "Rank with the longest median time, and its time over that of the fastest rank. In a collective the rank "
-              "that waits for the others is the slowest. For a plan: its computing time",
+       .tip = "Rank with the longest median time, and its excess over the fastest rank. In a collective the rank that "
+              "waits for the others is the slowest. In a plan's row, only computing time is compared",
        .format = Format::Digits,
        .value = slowestExcess,
        .words = [](const TimingsRow& row) { return toQt(slowestRankText(fact(row, &StepFacts::rankNs))); }},
@@ -209,7 +211,7 @@ std::vector<TimingsColumn> furtherColumns() {
   return {
       {.id = "share",
        .heading = "Share (%)",
-       .tip = "Share of the fused plan's total step time. For replaced ops: share of the unfused plan's",
+       .tip = "Share of the fused plan's total step time. For replaced ops: share of the unfused plan's total",
        .format = Format::Percent,
        .value = share},
       {.id = "fastest",
@@ -221,19 +223,22 @@ std::vector<TimingsColumn> furtherColumns() {
       {.id = "quartiles",
        .heading = "IQR (%1)",
        .name = "Interquartile range (%1)",
-       .tip = "Upper minus lower quartile. Fused plan; for replaced ops, unfused plan",
+       .tip =
+           "Upper minus lower quartile. Figures are of the fused plan; those of replaced ops are of the unfused plan",
        .format = Format::Time,
        .unit = time,
        .value = quartileRange},
       {.id = "percentile5",
        .heading = "P5 (%1)",
-       .tip = "5 % of the rounds were faster. Fused plan; for replaced ops, unfused plan",
+       .tip = "5 % of the rounds were faster. Figures are of the fused plan; those of replaced ops are of the unfused "
+              "plan",
        .format = Format::Time,
        .unit = time,
        .value = [](const TimingsRow& row) { return ofStats(row, &SampleStats::percentile5); }},
       {.id = "percentile95",
        .heading = "P95 (%1)",
-       .tip = "5 % of the rounds were slower. Fused plan; for replaced ops, unfused plan",
+       .tip = "5 % of the rounds were slower. Figures are of the fused plan; those of replaced ops are of the unfused "
+              "plan",
        .format = Format::Time,
        .unit = time,
        .value = [](const TimingsRow& row) { return ofStats(row, &SampleStats::percentile95); }},
@@ -248,18 +253,20 @@ std::vector<TimingsColumn> furtherColumns() {
       {.id = "launches",
        .heading = "Launched",
        .name = "Launches",
-       .tip = "Number of steps that launch kernels. Fused plan; for replaced ops, unfused plan",
+       .tip = "Number of steps that launch kernels. Figures are of the fused plan; those of replaced ops are of the "
+              "unfused plan",
        .format = Format::Count,
        .value = [](const TimingsRow& row) { return known(fact(row, &StepFacts::launches)); }},
       {.id = "flops",
        .heading = "%1",
-       .tip = "FLOPs of the math (not those executed). Fused plan; for replaced ops, unfused plan",
+       .tip = "FLOPs of the math (not those executed). Figures are of the fused plan; those of replaced ops are of the "
+              "unfused plan",
        .format = Format::Digits,
        .unit = &TimingsUnits::flops,
        .value = [](const TimingsRow& row) { return known(fact(row, &StepFacts::flops)); }},
       {.id = "bytes",
        .heading = "Bytes (%1)",
-       .tip = "Minimum traffic. Fused plan; for replaced ops, unfused plan",
+       .tip = "Minimum traffic. Figures are of the fused plan; those of replaced ops are of the unfused plan",
        .format = Format::Bytes,
        .unit = &TimingsUnits::traffic,
        .value = [](const TimingsRow& row) { return known(fact(row, &StepFacts::bytes)); }},

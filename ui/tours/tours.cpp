@@ -56,12 +56,12 @@ Tour fusionTour() {
                             "Switch <b>in_place</b> off in the Inspector."),
                .pane = QStringLiteral("inspector"),
                .isDone = notFused("ForwardLinearBiasAdd")},
-              {.text = text(
-                   "Now one of Fuseline's own rules fuses both ops; TransformerEngine would not. <b>Fusions</b> shows "
-                   "which condition of ForwardLinearBiasAdd fails. Press <b>Fix</b> beside it: it sets in_place."),
+              {.text = text("Now one of Fuseline's own rules fuses <b>fc2</b> and <b>add</b>; TransformerEngine would "
+                            "not fuse these ops. <b>Fusions</b> shows which condition of ForwardLinearBiasAdd fails. "
+                            "Press <b>Fix</b> next to it to set in_place."),
                .pane = QStringLiteral("whyNot"),
                .isDone = fused("ForwardLinearBiasAdd")},
-              {.text = text("The fusion is back. Ctrl+Z undoes such a repair. The <b>Rules</b> pane lists all rules in "
+              {.text = text("The fusion is back. Ctrl+Z would undo the fix. The <b>Rules</b> pane lists all rules in "
                             "the order in which they are tried, and where each one applies."),
                .pane = QStringLiteral("rules")},
           }};
@@ -73,15 +73,15 @@ Tour worthTour() {
           .pipeline = "llama-mlp",
           .steps = {
               {.text = text("Press <b>Ctrl+Enter</b>. The pipeline runs unfused and fused, interleaved, until the "
-                            "medians are precise enough. <b>Esc</b> stops it."),
+                            "speed-up is precise enough, for at most 12 s. <b>Esc</b> stops it."),
                .isDone = isMeasured},
               {.text = text("<b>Timings</b> shows each fused op above the basic ops that it replaces. A tilde marks a "
-                            "difference that is not significant, parentheses a step that both plans have. Press "
-                            "<b>Ctrl+B</b> to keep this run as a baseline."),
+                            "difference that is not significant, parentheses mark a step that is the same in both "
+                            "plans. Press <b>Ctrl+B</b> to keep this run as a baseline."),
                .pane = QStringLiteral("timings"),
                .isDone = hasBaseline},
-              {.text = text("Click the label <b>backward · BackwardAddRMSNorm</b>, or its entry in the plan, and press "
-                            "<b>T</b> to switch this fusion off at this place only."),
+              {.text = text("Click the label <b>backward · BackwardAddRMSNorm</b>, or this fusion in the plan, and "
+                            "press <b>T</b> to switch this fusion off at this place only."),
                .pane = QStringLiteral("plan"),
                .isDone = notFused("BackwardAddRMSNorm")},
               {.text = text("The times are still those of the previous plan, and are marked as such. Press "
@@ -104,44 +104,42 @@ Tour precisionTour() {
           {.text = text("Labels on the wires show quantized formats; outlines show the ops that now write quantized "
                         "values directly. Press <b>Ctrl+Shift+Enter</b> to measure the error."),
            .isDone = areNumericsMeasured},
-          {.text =
-               text("<b>Numerics</b> shows the error of each result against float32, and the quantization error. Click "
-                    "a quantized tensor to see its histogram and the range of the format, and to preview another "
-                    "recipe. On a CPU formats are emulated: the numbers are exact, the times are not those of a GPU."),
+          {.text = text("<b>Numerics</b> shows the error of each result against float32, and the quantization error. "
+                        "Click a quantized tensor to see its histogram and the range of the format, and to preview "
+                        "another recipe. On a CPU formats are emulated: values are rounded as the format requires, but "
+                        "times are not those of a GPU."),
            .pane = QStringLiteral("numerics")},
       }};
 }
 
 Tour exportTour() {
-  return {
-      .title = text("Take it into training code"),
-      .summary = text("Export a TransformerEngine module, and check that TransformerEngine fuses it the same way"),
-      .pipeline = "gpt-mlp",
-      .steps = {
-          {.text = text("Press <b>Ctrl+E</b> to see the pipeline as a module of TransformerEngine's <b>te.ops</b>, "
-                        "with its residual connection (an extra output and an extra input) and recipe. Notes list "
-                        "differences. Save it as <i>mlp.py</i>, or close the window.")},
-          {.text = text("On a machine with TransformerEngine, <b>python3 mlp.py --plan</b> compares its fusions with "
-                        "Fuseline's plan, and <b>--check</b> compares tensors with those of <i>fuseline run "
-                        "--dump</i>. The module contains the pipeline, so Fuseline can open it.")},
-      }};
+  return {.title = text("Take it into training code"),
+          .summary = text("Export a TransformerEngine module, and check that TransformerEngine fuses it the same way"),
+          .pipeline = "gpt-mlp",
+          .steps = {
+              {.text = text("Press <b>Ctrl+E</b> to see the pipeline as a module of TransformerEngine's <b>te.ops</b>, "
+                            "with its residual connection (an extra output and an extra input) and recipe. Notes list "
+                            "differences. Save it as <i>mlp.py</i>, or close the window.")},
+              {.text = text(
+                   "On a machine with TransformerEngine, <b>python3 mlp.py --plan</b> compares TransformerEngine's "
+                   "fusions with Fuseline's plan, and <b>--check</b> compares its tensors with those of <i>fuseline "
+                   "run --dump</i>. The module contains the pipeline, so Fuseline can open it.")},
+          }};
 }
 
 Tour gateTour() {
-  return {
-      .title = text("Guard it in CI"),
-      .summary = text("Save a run, and fail CI when it gets slower"),
-      .pipeline = "llama-mlp",
-      .steps = {
-          {.text = text("Press <b>Ctrl+Enter</b> to measure the pipeline."), .isDone = isMeasured},
-          {.text = text("<b>Run &gt; Save run</b> saves it with the device, all samples and the pipeline. <b>Run "
-                        "&gt; Copy as command</b> copies the command that measures the same in a terminal."),
-           .pane = QStringLiteral("runs")},
-          {.text = text(
-               "In CI, <b>fuseline fuse FILE --expect PLAN.json</b> fails if the plan differs from a saved one, and "
-               "<b>fuseline compare OLD NEW --fail-if \"median&gt;+5%\"</b> fails if a run is "
-               "significantly slower. The first needs no device.")},
-      }};
+  return {.title = text("Guard it in CI"),
+          .summary = text("Save a run, and fail CI when it gets slower"),
+          .pipeline = "llama-mlp",
+          .steps = {
+              {.text = text("Press <b>Ctrl+Enter</b> to measure the pipeline."), .isDone = isMeasured},
+              {.text = text("<b>Run &gt; Save run</b> saves the run with its device, all samples and the pipeline. "
+                            "<b>Run &gt; Copy as command</b> copies the command that measures the same in a terminal."),
+               .pane = QStringLiteral("runs")},
+              {.text = text("In CI, <b>fuseline fuse FILE --expect PLAN.json</b> fails if the plan differs from a "
+                            "saved one, and <b>fuseline compare OLD NEW --fail-if \"median&gt;+5%\"</b> fails if a run "
+                            "is significantly slower. <b>fuse</b> needs no device.")},
+          }};
 }
 
 }  // namespace

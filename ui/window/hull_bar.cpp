@@ -7,9 +7,9 @@
 namespace fuseline::ui {
 
 HullBar::HullBar(GraphScene& scene, QWidget* parent)
-    : QToolBar(tr("Fusion hulls"), parent), m_scene(scene), m_group(new QActionGroup(this)) {
+    : QToolBar(tr("Fusion outlines"), parent), m_scene(scene), m_group(new QActionGroup(this)) {
   setObjectName(QStringLiteral("hullBar"));
-  addWidget(new QLabel(tr("Hulls: "), this));
+  addWidget(new QLabel(tr("Outlines: "), this));
   add(tr("Forward"), QStringLiteral("Alt+1"), HullFilter::Forward);
   add(tr("Backward"), QStringLiteral("Alt+2"), HullFilter::Backward);
   add(tr("Both"), QStringLiteral("Alt+3"), HullFilter::Both);

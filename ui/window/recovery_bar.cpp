@@ -29,8 +29,8 @@ RecoveryBar::RecoveryBar(Autosave& autosave, const Theme& theme, QWidget* parent
   m_text->setWordWrap(true);
   auto* recover = new QPushButton(tr("Recover"), this);
   auto* discard = new QPushButton(tr("Discard"), this);
-  recover->setToolTip(tr("Open it as an unsaved change. Its file is not changed until you save."));
-  discard->setToolTip(tr("Delete the recovered changes. Its file is not changed."));
+  recover->setToolTip(tr("Open the recovered changes. The pipeline file stays as it is until you save."));
+  discard->setToolTip(tr("Delete the recovered changes. The pipeline file stays as it is."));
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(12, 6, 8, 6);
   row->addWidget(m_text, 1);

@@ -30,7 +30,7 @@ RunCommands::RunCommands(Session& session, QWidget& window) : QObject(&window), 
 void RunCommands::write(const QString& path, FileWork work, const QString& success) {
   const QString title = tr("Writing %1…").arg(QFileInfo(path).fileName());
   const std::optional<Result<void>> written = resultUnlessCanceled(m_window, title, std::move(work));
-  written ? tell(*written, success) : say(tr("Canceled, but the write may still finish: check %1.").arg(path));
+  written ? tell(*written, success) : say(tr("Canceled, but %1 may still be written. Check this file.").arg(path));
 }
 
 QAction* RunCommands::add(QMenu& menu, const QString& text, const QKeySequence& shortcut, std::function<void()> run) {
@@ -107,7 +107,7 @@ void RunCommands::addCopyCommands(QMenu& menu) {
   })->setToolTip(tr("Copy the command line that does the same as Run"));
   add(*commands, tr("For &Nsight Systems"), {}, [this] {
     copyCommand(nsysCommand);
-  })->setToolTip(tr("The same under nsys, with an NVTX range per step"));
+  })->setToolTip(tr("Copy the same command line under nsys, with an NVTX range for each step"));
 }
 
 /// Copies a command for the pipeline's file, which does not have unsaved changes.

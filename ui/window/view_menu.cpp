@@ -40,7 +40,7 @@ QAction* ViewMenu::addChecked(const QString& text) {
 }
 
 void ViewMenu::addCanvasChoices(const QList<QAction*>& hulls) {
-  m_menu.addMenu(tr("Fusion &hulls"))->addActions(hulls);
+  m_menu.addMenu(tr("Fu&sion outlines"))->addActions(hulls);
   addOverlayMenu();
   connect(addChecked(tr("R&un status on nodes")), &QAction::toggled, &scene().measured(),
           &MeasuredLooks::setStatusesVisible);

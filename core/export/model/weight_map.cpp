@@ -164,7 +164,7 @@ Result<NamedTensors> readFiles(const std::filesystem::path& path) {
     for (auto& [name, tensor] : *tensors) {
       if (!names.insert(name).second)
         return Error{
-            fmt::format("{}: {} is in two files of the folder. Leave one of them there.", path.string(), name)};
+            fmt::format("{}: {} is in two files of the folder. Remove one of these files.", path.string(), name)};
       all.emplace_back(name, std::move(tensor));
     }
   }

@@ -356,7 +356,7 @@ void noteOtherQuantization(const ExportedPipeline& pipeline, std::vector<std::st
     if (diagnostic.code == "recipe-te")
       notes.push_back(diagnostic.message);
     else if (diagnostic.code == "recipe-shape" && !isCustom)
-      notes.push_back(fmt::format("{} TransformerEngine quantizes it too, or raises.", diagnostic.message));
+      notes.push_back(fmt::format("{} TransformerEngine quantizes this layer too, or raises.", diagnostic.message));
 }
 
 /// Those of the recipe, unless a GPU was named.

@@ -61,7 +61,7 @@ Condition isNotQuantized() {
             const Node* const reader = gradientQuantizer(match.graph, match.graph.value(act.inputs.front()));
             if (!reader) return Verdict::yes();
             return Verdict::no(
-                fmt::format("{} ({}) quantizes the gradient that {} produces. Without this fusion {} can include that "
+                fmt::format("{} ({}) quantizes the gradient that {} produces. Without this fusion, {} can include this "
                             "(BackwardQuantize) and a bias gradient (BackwardActivationBias).",
                             reader->id, reader->operation->name, act.id, act.id));
           }};

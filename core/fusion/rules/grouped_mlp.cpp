@@ -56,8 +56,9 @@ Verdict hasSameSplitSizes(const Match& match) {
   const Value& sizes1 = splitSizes(match, "fc1");
   const Value& sizes2 = splitSizes(match, "fc2");
   if (&sizes1 == &sizes2) return Verdict::yes();
-  return Verdict::no(fmt::format("{} splits its rows by {}, but {} by {}. The kernel uses one tensor for both.",
-                                 match.role("fc1")->id, sizes1.name, match.role("fc2")->id, sizes2.name));
+  return Verdict::no(
+      fmt::format("{} splits its rows by {}, but {} by {}. The kernel reads one split_sizes tensor for the two layers.",
+                  match.role("fc1")->id, sizes1.name, match.role("fc2")->id, sizes2.name));
 }
 
 /// Both linears are in the pipeline itself, where values are named after their endpoints.

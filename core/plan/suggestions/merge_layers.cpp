@@ -91,8 +91,8 @@ Proposal proposalOf(const std::vector<Layer>& layers) {
   const std::string label = fmt::format("Merge {} into one layer{}", fmt::join(names, ", "),
                                         first.op.block.empty() ? "" : " of block " + first.op.block);
   const std::string parameters = fmt::format(
-      "The merged layer is {}. Its weight and bias have the rows of {}, in this order: concatenate those "
-      "that you load. Where a recipe has one scale for each tensor, they share it.",
+      "The merged layer is {}. Its weight and bias have the rows of {}, in this order: concatenate weights before you "
+      "load them. Under a recipe with one scale per tensor, these rows share one scale.",
       first.op.id, fmt::join(names, ", "));
   return {.source = "merge_layers",
           .node = first.node->owner,

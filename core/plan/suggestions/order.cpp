@@ -83,7 +83,7 @@ class Swap {
 
   /// The main wires change their ends; the ops change their places on the canvas.
   EditGroup edit() const {
-    EditGroup group{.label = fmt::format("Move {} behind {}", m_first, m_secondIn.node)};
+    EditGroup group{.label = fmt::format("Move {} after {}", m_first, m_secondIn.node)};
     for (const Wire& wire : m_section.wires)
       if (turned(wire) != wire) group.edits.emplace_back(RemoveWire{wire});
     for (const Wire& wire : m_section.wires)

@@ -83,7 +83,7 @@ std::optional<EditGroup> moveBehind(const Graph& graph, const Pair& pair) {
         edits.addLike(pair.reshape.id, {{"shape", shapeText(graph, pair.reshapeNode.inputs.front())}});
     edits.lead(pair.joinIn(slot), {id, pair.reshapeIn().port}, {id, pair.reshapeOut().port});
   }
-  return edits.group(fmt::format("Move {} behind {}", pair.reshape.id, pair.join.id));
+  return edits.group(fmt::format("Move {} after {}", pair.reshape.id, pair.join.id));
 }
 
 class Moves {

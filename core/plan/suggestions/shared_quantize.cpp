@@ -63,12 +63,13 @@ class SharedQuantizes {
     edits.add({source->from, {id, "x"}});
     const std::string label = fmt::format("Quantize {} once for {}{}", toString(source->from), fmt::join(names, ", "),
                                           first->block.empty() ? "" : " of block " + first->block);
-    m_proposals.push_back({.source = "shared_quantize",
-                           .node = readers.front()->owner,
-                           .repair = {label, first->inPlace(edits.group(label))},
-                           .caution = first->cautionWith(
-                               "All of them consume the same quantized tensor. It is rounded to its dtype, then "
-                               "quantized; without this edit, norms and activations quantize their float32 results.")});
+    m_proposals.push_back(
+        {.source = "shared_quantize",
+         .node = readers.front()->owner,
+         .repair = {label, first->inPlace(edits.group(label))},
+         .caution = first->cautionWith(
+             "These layers then consume the same quantized tensor. Its values are rounded to its dtype before they are "
+             "quantized; without this edit, norms and activations quantize their float32 results.")});
   }
 
   /// The op of the document that now reads the Quantize; nothing: it is not wired to the source itself.

@@ -32,13 +32,13 @@ ElementFormat formatOf(const Attributes& fields, TensorType role) {
 AttributeSpec backwardOverride() {
   return choice("backward_override", "none", {"none", "high_precision", "dequantized"},
                 "Operands of the backward GEMMs: those of the recipe, the unquantized operands, or forward's operands "
-                "dequantized. The latter two keep the backward GEMMs in high precision.");
+                "dequantized. With unquantized or dequantized operands, the backward GEMMs run in high precision.");
 }
 
 AttributeSpec quantizedModelInit() {
   return flag(kQuantizedModelInit, false,
               "Store weights as quantized tensors only, quantized once from their initial values, as in "
-              "TransformerEngine's context of this name.");
+              "TransformerEngine's context manager of the same name.");
 }
 
 bool isQuantized(const Attributes& fields, OperandRole role) {
@@ -53,8 +53,8 @@ std::vector<AttributeSpec> attentionFlags() {
 std::vector<AttributeSpec> splitAccumulators(bool forward) {
   return {flag("split_accumulator_fprop", forward,
                "Use split accumulators for fprop: Hopper adds partial sums in full float32."),
-          flag("split_accumulator_dgrad", true, "The same for dgrad."),
-          flag("split_accumulator_wgrad", true, "The same for wgrad.")};
+          flag("split_accumulator_dgrad", true, "Use split accumulators for dgrad."),
+          flag("split_accumulator_wgrad", true, "Use split accumulators for wgrad.")};
 }
 
 namespace {

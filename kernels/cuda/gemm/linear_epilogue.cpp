@@ -83,7 +83,7 @@ Verdict isNotQuantized(const Graph& graph, const Node& activation) {
     if (const Node& reader = graph.node(use.node); isQuantizedAsMade(graph, reader))
       return Verdict::no(
           fmt::format("{} \"{}\" consumes the quantized result of \"{}\". \"{}\" quantizes it while computing; after a "
-                      "cuBLASLt GEMM that takes another pass.",
+                      "cuBLASLt GEMM, quantization would take another pass.",
                       reader.operation->name, reader.id, activation.id, activation.id));
   return Verdict::yes();
 }

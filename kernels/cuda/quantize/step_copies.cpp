@@ -74,7 +74,8 @@ Verdict haveOneScaling(const TensorQuantizers& quantizers) {
     return Verdict::no("The CUDA backend quantizes NVFP4 with one float32 scale per tensor, not with one per row.");
   if (columnwise && columnwise->isOfRowwise)
     return Verdict::no(
-        "The CUDA backend does not support columnwise_source rowwise_dequantized: it quantizes both from the tensor.");
+        "The CUDA backend does not support columnwise_source rowwise_dequantized: it quantizes rowwise and columnwise "
+        "values from the same tensor.");
   if (!rowwise || !columnwise || rowwise->scaling == columnwise->scaling) return Verdict::yes();
   return Verdict::no(
       fmt::format("The CUDA backend quantizes rowwise and columnwise tensors with one scaling, not with {} and {}.",

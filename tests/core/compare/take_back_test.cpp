@@ -187,7 +187,7 @@ TEST(TakeBack, NamesTheObstacle) {
   EXPECT_EQ(textAfterTakingBack(base, next, Kind::Removed, "a.x"), "a has been removed. Restore it first.");
   next = afterEdit(next, AddInput{{.id = "a", .shape = {1}}});
   EXPECT_EQ(textAfterTakingBack(base, next, Kind::Removed, "a"),
-            "The id a is now used by another node. Rename or remove that one first.");
+            "The id a is now used by another node. Rename or remove that node first.");
 }
 
 // ---- All changes, of arbitrary edits.

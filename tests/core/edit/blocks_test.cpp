@@ -217,8 +217,8 @@ TEST(SequentialInstances, NameTheBorderAndOfferToTakeItAway) {
   const Attempt* attempt = brokenAt(analysis, "a.fc");
   ASSERT_TRUE(attempt);
   EXPECT_EQ(attempt->explanation,
-            "Between a.fc (BasicLinear) and bias (Bias) is the border of a, which is a nested Sequential; no fusion "
-            "crosses it.");
+            "Between a.fc (BasicLinear) and bias (Bias) is the boundary of a, which is a nested te.ops.Sequential; no "
+            "fusion crosses it.");
   ASSERT_EQ(attempt->repairs.size(), 1U);
   EXPECT_EQ(attempt->repairs[0].label, "Switch sequential off for a");
   const std::string before = serialize(document);
@@ -430,9 +430,9 @@ TEST(BlockProblems, NestingIsBounded) {
   EXPECT_EQ(problemsOf(nested(64, 1)), "");
   const std::vector<Diagnostic> found = problems(nested(66, 1));
   ASSERT_EQ(codes(found), std::vector<std::string>{"too-deep"});
-  EXPECT_EQ(found[0].message,
-            "Blocks are nested 65 levels deep in block L1; at most 64 levels are expanded. Expand some of the inner "
-            "ones.");
+  EXPECT_EQ(
+      found[0].message,
+      "Blocks are nested 65 levels deep in block L1; at most 64 levels are expanded. Expand some of the inner blocks.");
 }
 
 TEST(BlockProblems, ExpansionIsBounded) {
@@ -566,8 +566,8 @@ TEST(MakeBlock, NamesPortsAfterThoseThatReadAndGiveThem) {
   const Result<NewBlock> made = makeBlock(document, std::vector<std::string>{"fc2", "add", "save"}, "Odd");
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().message,
-            "act is between ops of the block but is not selected: it consumes their output, and fc2 consumes its "
-            "output. Select it too.");
+            "act is not selected, but is between selected ops: it consumes the output of one, and fc2 consumes the "
+            "output of act. Select act too.");
   const Result<NewBlock> tail = makeBlock(document, std::vector<std::string>{"fc2", "add"}, "Tail");
   ASSERT_TRUE(tail);
   ASSERT_TRUE(applyEdit(document, tail->edit));

@@ -67,7 +67,7 @@ TEST(FusedOperand, DoesNotCrossTheBorderOfASequential) {
   const Attempt attempt =
       attemptOf(delayed({inside("inner", link("RMSNorm", "norm")), linear(32, "fc")}), "ForwardQuantize");
   EXPECT_EQ(attempt.outcome, Outcome::BrokenChain);
-  EXPECT_NE(attempt.explanation.find("border of inner"), std::string::npos) << attempt.explanation;
+  EXPECT_NE(attempt.explanation.find("boundary of inner"), std::string::npos) << attempt.explanation;
   EXPECT_FALSE(attempt.repairs.empty());
 }
 

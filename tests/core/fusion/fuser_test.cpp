@@ -393,7 +393,8 @@ TEST(FuserTe, AGroupedMlpSaysWhatIsInItsWay) {
             "x, the input of fc1, has 96 rows, but the kernel needs multiples of 128.");
   EXPECT_EQ(GroupedMlp{.hidden = 192}.refusal(), "fc2 has in_features 96, but the kernel needs multiples of 64.");
   EXPECT_EQ(GroupedMlp{.splitSizes = ""}.refusal(),
-            "fc1 splits its rows by fc1_split_sizes, but fc2 by fc2_split_sizes. The kernel uses one tensor for both.");
+            "fc1 splits its rows by fc1_split_sizes, but fc2 by fc2_split_sizes. The kernel reads one split_sizes "
+            "tensor for the two layers.");
   EXPECT_EQ(GroupedMlp{.activation = link("ScaledSwiGLU", "act")}.refusal(),
             "act has glu_interleave_size not set, but this fusion needs 32.");
 }
@@ -1035,8 +1036,8 @@ TEST(Sequentials, StopTheRulesOfTransformerEngine) {
   ASSERT_NE(attempt, nullptr);
   EXPECT_EQ(attempt->outcome, Outcome::BrokenChain);
   EXPECT_EQ(attempt->explanation,
-            "Between fc (BasicLinear) and bias (Bias) is the border of inner, which is a nested Sequential; no fusion "
-            "crosses it.");
+            "Between fc (BasicLinear) and bias (Bias) is the boundary of inner, which is a nested te.ops.Sequential; "
+            "no fusion crosses it.");
   ASSERT_EQ(attempt->repairs.size(), 1U);
   EXPECT_EQ(attempt->repairs.front().label, "Switch sequential off for inner");
 }
@@ -1058,8 +1059,8 @@ TEST(Sequentials, EndAnElementwiseChainThatSaysWhyItIsNoLonger) {
   ASSERT_NE(attempt, nullptr);
   EXPECT_EQ(attempt->outcome, Outcome::Fused);
   EXPECT_EQ(attempt->explanation,
-            "a, b are fused. Between b (SiLU) and c (ReLU) is the border of s.t, which is a nested Sequential; no "
-            "fusion crosses it.");
+            "a, b are fused. Between b (SiLU) and c (ReLU) is the boundary of s.t, which is a nested "
+            "te.ops.Sequential; no fusion crosses it.");
   EXPECT_EQ(attempt->repairs.size(), 1U);
 }
 
@@ -1069,8 +1070,8 @@ TEST(Sequentials, NameEveryBorderThatLiesInBetween) {
   const Attempt* attempt = attemptAt(graph, report, "ForwardElementwiseChain", "f");
   ASSERT_NE(attempt, nullptr);
   EXPECT_EQ(attempt->explanation,
-            "Between f (GELU) and g (SiLU) is the border of a and b, which are each a nested Sequential; no fusion "
-            "crosses it.");
+            "Between f (GELU) and g (SiLU) is the boundary of a and b, which are each a nested te.ops.Sequential; no "
+            "fusion crosses it.");
   ASSERT_EQ(attempt->repairs.size(), 1U);
   EXPECT_EQ(attempt->repairs.front().label, "Switch sequential off for a and b");
 }

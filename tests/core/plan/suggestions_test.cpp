@@ -89,7 +89,7 @@ TEST(Suggestions, StopWhenAsked) {
 // The scale costs a separate pass before the GEMM: 2 x 64 x 32 x 2 B forward, and the same backward.
 TEST(Suggestions, MoveAScaleBehindTheProductThatTakesItAlong) {
   const std::vector<Suggestion> found = suggestions(chainOf({kHalf, kLinear, kAddInPlace}));
-  const Suggestion* move = find(found, "Move scale behind fc");
+  const Suggestion* move = find(found, "Move scale after fc");
   ASSERT_TRUE(move) << fmt::format("{}", fmt::join(labelsOf(found), ", "));
   EXPECT_EQ(move->proposal.kind, SuggestionKind::SameResults);
   EXPECT_EQ(move->proposal.node, "scale");
@@ -128,7 +128,7 @@ const char* const kTeRules = R"(, "fusion": {"rules": "te"})";
 
 TEST(Suggestions, LookIntoBlocksOnceForAllInstances) {
   const std::vector<Suggestion> moves = suggestions(layersOf({kHalf, kLinear, kAddInPlace}));
-  const Suggestion* move = find(moves, "Move scale behind fc of block Layer");
+  const Suggestion* move = find(moves, "Move scale after fc of block Layer");
   ASSERT_TRUE(move) << fmt::format("{}", fmt::join(labelsOf(moves), ", "));
   EXPECT_EQ(move->proposal.node, "first");
   EXPECT_TRUE(move->proposal.caution.starts_with("In every instance of block Layer. ")) << move->proposal.caution;
@@ -155,7 +155,7 @@ TEST(Suggestions, DoNotMoveWhatAnInstanceReadsInBetween) {
   document["pipeline"]["outputs"].push_back({{"id", "s"}, {"from", "second.s"}});
   const LoadedDocument loaded = parseDocument(document.dump());
   ASSERT_FALSE(hasErrors(loaded.diagnostics));
-  EXPECT_FALSE(find(suggestions(loaded.document), "Move scale behind fc of block Layer"));
+  EXPECT_FALSE(find(suggestions(loaded.document), "Move scale after fc of block Layer"));
 }
 
 // Between them the file has an op, which is only bypassed for now.
@@ -172,11 +172,11 @@ TEST(Suggestions, SayWhatTheBestDoTogether) {
   const Op otherAdd = {"add2", "AddExtraInput", R"({"in_place": true})"};
   const PipelineDocument document = chainOf({kHalf, kLinear, kAddInPlace, otherHalf, otherLinear, otherAdd});
   const std::vector<Suggestion> found = suggestions(document);
-  const Suggestion* first = find(found, "Move scale behind fc");
-  const Suggestion* second = find(found, "Move half behind fc2");
+  const Suggestion* first = find(found, "Move scale after fc");
+  const Suggestion* second = find(found, "Move half after fc2");
   ASSERT_TRUE(first && second) << fmt::format("{}", fmt::join(labelsOf(found), ", "));
   const Suggestion& both = found.front();
-  EXPECT_EQ(both.proposal.repair.label, "Do 2 of these together: Move scale behind fc; Move half behind fc2");
+  EXPECT_EQ(both.proposal.repair.label, "Do 2 of these together: Move scale after fc; Move half after fc2");
   EXPECT_EQ(both.proposal.kind, SuggestionKind::SameResults);
   EXPECT_EQ(both.saving().bytes, first->saving().bytes + second->saving().bytes);
   EXPECT_EQ(both.saving().launches, first->saving().launches + second->saving().launches);
@@ -254,7 +254,7 @@ TEST(Suggestions, MoveAReshapeBehindTheSumThatAProductTakesAlong) {
       R"(["x", "fc.x"], ["fc.y", "split.x"], ["split.y", "add.x"], ["r", "add.extra"])",
       R"({"id": "y", "from": "add.y"})");
   const std::vector<Suggestion> found = suggestions(document);
-  const Suggestion* move = find(found, "Move split behind add");
+  const Suggestion* move = find(found, "Move split after add");
   ASSERT_TRUE(move) << fmt::format("{}", fmt::join(labelsOf(found), ", "));
   EXPECT_TRUE(fuses(*move, "ForwardLinearEpilogue"));
   EXPECT_EQ(differenceAfter(document, *move), "");
@@ -384,9 +384,9 @@ TEST(Suggestions, PredictTimesOfAMeasuredDevice) {
   const AnalysisOptions options{.gains = {.device = {.bandwidthBytesPerSecond = 1e9, .launchSeconds = 1e-6}}};
   const PipelineDocument document = chainOf({kHalf, kLinear, kAddInPlace});
   const std::vector<Suggestion> found = suggestions(document, options);
-  ASSERT_TRUE(find(found, "Move scale behind fc"));
+  ASSERT_TRUE(find(found, "Move scale after fc"));
   // 16 KiB at 1 GB/s and 2 launches of 1 us.
-  EXPECT_EQ(effectsOf(*find(found, "Move scale behind fc"), options.gains.device).front(), "predicted to save 18.4 us");
+  EXPECT_EQ(effectsOf(*find(found, "Move scale after fc"), options.gains.device).front(), "predicted to save 18.4 us");
 }
 
 /// Chains of ops that the sources know to be exchangeable or idle, and of other ops.

@@ -39,7 +39,7 @@ TEST(Headline, IsEmptyForOnePlan) {
 TEST(Headline, SaysWhereTheMediansGiveAnotherRatio) {
   EXPECT_EQ(headlineCaveat(row(480, 400, {.median = 1.2, .low = 1.15, .high = 1.25})), "");
   const std::string caveat = headlineCaveat(row(480, 515, {.median = 0.76, .low = 0.7, .high = 0.8}));
-  EXPECT_NE(caveat.find("medians is 0.93x"), std::string::npos) << caveat;
+  EXPECT_NE(caveat.find("medians, 0.932x"), std::string::npos) << caveat;
 }
 
 }  // namespace
