@@ -102,9 +102,8 @@ void MachineDialog::forgetTest() {
   m_devices->hide();
   m_add->setEnabled(false);
   m_test->setEnabled(!m_host->text().trimmed().isEmpty());
-  m_status->setText(
-      tr("ssh connects with your keys and configuration. The first test copies Fuseline into ~/.cache "
-         "there."));
+  m_status->setText(tr(
+      "ssh connects with your keys and configuration. The first test copies Fuseline into ~/.cache on that machine."));
   adjustSize();
 }
 

@@ -50,7 +50,7 @@ RecordedNumerics::RecordedNumerics(Session& session, const Theme& theme, QWidget
       m_measure(new QPushButton(tr("Measure every tensor"), this)),
       m_model(new QStandardItemModel(this)),
       m_view(new QTreeView(this)),
-      m_nothing(new QLabel(tr("This run quantized no tensor. A run file also stores only the output with the largest "
+      m_nothing(new QLabel(tr("This run quantized no tensor, and its file stores only the output with the largest "
                               "error. Measure to list every tensor."),
                            this)) {
   m_caption->setTextFormat(Qt::RichText);
