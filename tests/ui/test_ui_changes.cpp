@@ -317,8 +317,8 @@ void ChangesTest::takesAChangeBackAsOneEdit() {
   QVERIFY(f.apply(removeOpWithWires(f.session.pipeline().document(), "fc", true)));
   const std::string next = serialize(f.session.pipeline().document());
   f.choose(QStringLiteral("fc"), kOps);
-  QVERIFY(f.window.changes().takeBackButton().isEnabled());
-  QTest::mouseClick(&f.window.changes().takeBackButton(), Qt::LeftButton);
+  QVERIFY(named<QPushButton>(f.window.changes(), "Revert this change")->isEnabled());
+  QTest::mouseClick(named<QPushButton>(f.window.changes(), "Revert this change"), Qt::LeftButton);
   QCOMPARE(serialize(f.session.pipeline().document()), base);
   QVERIFY(f.wait());
   QVERIFY(f.rows().isEmpty());
@@ -360,7 +360,7 @@ void ChangesTest::whatIsClosedStaysClosed() {
 
 void ChangesTest::saysWhyAChangeCannotBeTakenBack() {
   Compared f;
-  QPushButton& button = f.window.changes().takeBackButton();
+  QPushButton& button = *named<QPushButton>(f.window.changes(), "Revert this change");
   QCOMPARE(button.toolTip(), QStringLiteral("No change is selected. Choose a change first."));
   QVERIFY(f.apply(removeOpWithWires(f.session.pipeline().document(), "fc")));
   f.choose(QStringLiteral("act.x"), QStringLiteral("wires"));

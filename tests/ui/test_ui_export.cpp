@@ -181,7 +181,7 @@ void ExportTest::aLaidOutDrawingOpensAsItsPipeline() {
   Designer designer;
   if (!designer.session.settings().layOut) QSKIP("This build has no Graphviz.");
   designer.session.openText(smallPipeline(), QStringLiteral("small"));
-  const Result<PipelineText> svg = exportedPipeline(designer.session, *findPipelineExporter("svg"));
+  const Result<PipelineText> svg = exportedPipelineWork(designer.session, *findPipelineExporter("svg"))();
   QVERIFY2(svg.hasValue(), svg ? "" : svg.error().message.c_str());
   const QTemporaryDir folder;
   Fixture other(residualPipeline(false));
@@ -205,7 +205,7 @@ void ExportTest::aPageOfARunIsThatOfTheCommandLine() {
   const RunRecord record = measuredRun();
   QVERIFY(designer.window.openFile(writtenTo(folder, "small.fuserun", toJson(record).dump())));
   const QString path = folder.filePath(QStringLiteral("small.html"));
-  QVERIFY(writeExportedRun(designer.session, *findExporter("html"), path));
+  QVERIFY(exportedRunWork(designer.session, *findExporter("html"), path)());
   QFile page(path);
   QVERIFY(page.open(QIODevice::ReadOnly));
   const Result<std::string> expected = findExporter("html")->writeWith(record, {}, graphLayout());

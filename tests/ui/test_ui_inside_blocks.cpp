@@ -361,7 +361,9 @@ void InsideBlocksTest::theInspectorOpensTheSectionOfThePath() {
   const auto* layer = f.window.inspector().page()->findChild<BlockSection*>();
   const auto isOpen = [&](const char* instance, const char* op) {
     const QWidget* inside = layer->open(QString::fromUtf8(instance));
-    return inside->findChild<BlockSection*>()->openerOf(QString::fromUtf8(op))->isChecked();
+    return inside->findChild<BlockSection*>()
+        ->findChild<QToolButton*>(QString::fromUtf8(op), Qt::FindDirectChildrenOnly)
+        ->isChecked();
   };
   QVERIFY(isOpen("mlp2", "fc2"));
   QVERIFY(!isOpen("mlp", "fc2"));

@@ -338,15 +338,15 @@ void ModelsTest::lanesStepThroughThePasses() {
   const auto whole = fusedBoxes();
   const QString summary = plan.summary();
   QVERIFY(whole.first > 0 && whole.second > 0);
-  plan.stageSlider()->setFocus();
-  QTest::keyClick(plan.stageSlider(), Qt::Key_Home);
+  named<QSlider>(plan, "Stage of the fuser")->setFocus();
+  QTest::keyClick(named<QSlider>(plan, "Stage of the fuser"), Qt::Key_Home);
   QCOMPARE(fusedBoxes(), std::pair(std::ptrdiff_t{0}, std::ptrdiff_t{0}));
-  QTest::keyClick(plan.stageSlider(), Qt::Key_Right);
+  QTest::keyClick(named<QSlider>(plan, "Stage of the fuser"), Qt::Key_Right);
   QVERIFY2(plan.summary().endsWith(QStringLiteral("no fusions.")), qPrintable(plan.summary()));
-  QTest::keyClick(plan.stageSlider(), Qt::Key_Right);
+  QTest::keyClick(named<QSlider>(plan, "Stage of the fuser"), Qt::Key_Right);
   QCOMPARE(fusedBoxes(), std::pair(whole.first, std::ptrdiff_t{0}));
   QVERIFY2(plan.summary().contains(QStringLiteral("ForwardLinearBiasAdd (fc2, add)")), qPrintable(plan.summary()));
-  QTest::keyClick(plan.stageSlider(), Qt::Key_End);
+  QTest::keyClick(named<QSlider>(plan, "Stage of the fuser"), Qt::Key_End);
   QCOMPARE(fusedBoxes(), whole);
   QCOMPARE(plan.summary(), summary);
 }

@@ -980,12 +980,14 @@ struct InsideBlocks : Fixture {
   InsideBlocks() : Fixture(findTemplate("transformer-stack")->text) {
     session.selection().select({QStringLiteral("layer2")});
     QTest::qWait(0);
-    inspector().findChild<BlockSection*>()->openerOf("mlp")->click();
+    inspector().findChild<BlockSection*>()->findChild<QToolButton*>("mlp", Qt::FindDirectChildrenOnly)->click();
   }
   QWidget& inspector() { return window.inspector(); }
   QWidget* open(const char* op) {
     for (auto* section : inspector().findChildren<BlockSection*>())
-      if (QToolButton* opener = section->openerOf(op); opener && !opener->isChecked()) opener->click();
+      if (QToolButton* opener = section->findChild<QToolButton*>(op, Qt::FindDirectChildrenOnly);
+          opener && !opener->isChecked())
+        opener->click();
     return &inspector();
   }
   const DocumentOp& inner(const char* op) const {

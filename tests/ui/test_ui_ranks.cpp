@@ -138,7 +138,7 @@ void RanksTest::numbersThatCannotShareAreRefusedAsOnTheCommandLine() {
 
 void RanksTest::theDeviceBoxChoosesTheRanks() {
   Fixture f(parallelPipeline());
-  QComboBox& box = *f.window.findChild<RunBar*>()->ranksChoice();
+  QComboBox& box = *named<QComboBox>(f.window, "Ranks");
   QCOMPARE(box.count(), 4);
   box.setCurrentIndex(box.findData(4));
   Q_EMIT box.activated(box.currentIndex());

@@ -186,7 +186,7 @@ QStringList measuredRows(const ChangesModel& model) {
 void RunTest::measuresBothPipelinesOfAComparison() {
   Fixture f(smallPipeline(), worker());
   f.session.setup().setOptions({.iterations = 3});
-  QPushButton& measure = f.window.changes().measureButton();
+  QPushButton& measure = *named<QPushButton>(f.window.changes(), "Measure both");
   QVERIFY(!measure.isEnabled());
   f.window.comparison().start(f.session.pipeline().document(), QStringLiteral("before"));
   QVERIFY(f.session.pipeline().apply(SetBypassed{"act", true}));
@@ -211,7 +211,7 @@ void RunTest::measuresBothPipelinesOfAComparison() {
 void RunTest::bothAreMeasuredOnlyWhereThereIsRoomForABaseline() {
   Fixture f(smallPipeline(), worker());
   f.session.setup().setOptions({.iterations = 3});
-  QPushButton& measure = f.window.changes().measureButton();
+  QPushButton& measure = *named<QPushButton>(f.window.changes(), "Measure both");
   f.window.comparison().start(f.session.pipeline().document(), QStringLiteral("before"));
   QVERIFY(f.session.pipeline().apply(SetBypassed{"act", true}));
   QVERIFY(waitForAnalysis(f.session) && QTest::qWaitFor([&] { return !f.window.comparison().isComparing(); }));
@@ -311,7 +311,7 @@ void RunTest::devicesThatCannotRunAreShownWithTheReason() {
     {"id": "cuda:0", "name": "a GPU", "architecture": "sm_90", "canRun": true, "reason": ""},
     {"id": "cuda:1", "name": "an old GPU", "architecture": "sm_70", "canRun": false, "reason": "It is too old."},
     {"id": "reference", "name": "double", "architecture": "", "canRun": true, "reason": ""}])"));
-  QComboBox& choice = *bar.deviceChoice();
+  QComboBox& choice = *named<QComboBox>(bar, "Device");
   QCOMPARE(choice.count(), 3);
   QCOMPARE(choice.currentText(), QStringLiteral("cpu: a CPU"));
   QVERIFY(!(choice.model()->index(2, 0).flags() & Qt::ItemIsEnabled));
@@ -338,12 +338,12 @@ void RunTest::aMachineIsAddedOnceItWasReached() {
   RunBar bar(session, theme);
   bar.setDevices(Json::parse(R"([{"id": "cpu", "name": "a CPU", "architecture": "avx2", "reason": ""}])"));
   MachineChoice choice(session, bar, false, nullptr);
-  QComboBox& box = *bar.deviceChoice();
+  QComboBox& box = *named<QComboBox>(bar, "Device");
   QCOMPARE(box.itemText(box.count() - 1), QStringLiteral("Add a machine…"));
   MachineDialog dialog(choice.machines());
   QVERIFY(!dialog.addButton().isEnabled() && !dialog.test().isEnabled());
   QVERIFY(finishTest(dialog, QStringLiteral("gpu-box")));
-  QVERIFY2(dialog.devices().count() == 1, qPrintable(dialog.statusText()));
+  QCOMPARE(dialog.devices().count(), 1);
   QVERIFY(dialog.devices().item(0)->text().contains(QStringLiteral("Float8CurrentScaling")));
   dialog.addButton().click();
   const int row = box.findData(QStringLiteral("cuda:0@gpu-box"));
@@ -390,7 +390,7 @@ void RunTest::aMachineThatIsNotReachedGivesTheReason() {
   Machines machines(workerOf(folder, "echo 'fuseline: box: no host of this name was found.' >&2; exit 4"), false);
   MachineDialog dialog(machines);
   QVERIFY(finishTest(dialog, QStringLiteral("box")));
-  QCOMPARE(dialog.statusText(), QStringLiteral("box: no host of this name was found."));
+  QVERIFY(hasLabel(dialog, "box: no host of this name was found."));
   QVERIFY(!dialog.addButton().isEnabled());
 }
 
@@ -472,11 +472,11 @@ void RunTest::parametersAreSavedAndTakenBack() {
   const testing::TemporaryFolder folder;
   const QString file = toQt((folder / "parameters.safetensors").string());
   Fixture f(smallPipeline(), worker());
-  const Result<void> saved = writeParameters(f.session, file);
+  const Result<void> saved = parametersWork(f.session, file)();
   QVERIFY2(saved.hasValue(), saved ? "" : saved.error().message.c_str());
   const Result<NamedTensors> ofSeed0 = readSafetensors(folder / "parameters.safetensors");
   f.session.setup().setOptions({.iterations = 3, .seed = 7});
-  QVERIFY(writeParameters(f.session, file).hasValue());
+  QVERIFY(parametersWork(f.session, file)().hasValue());
   const Result<NamedTensors> ofSeed7 = readSafetensors(folder / "parameters.safetensors");
   QVERIFY(ofSeed0.hasValue() && ofSeed7.hasValue());
   QVERIFY(!std::ranges::equal(*ofSeed0, *ofSeed7, [](const auto& a, const auto& b) {

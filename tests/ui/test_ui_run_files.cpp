@@ -320,9 +320,10 @@ void RunFilesTest::baselinesStandBesideAnotherRun() {
   Opened f(recordOf());
   QVERIFY(f.isOpen);
   TimingsPanel& timings = f.window.timings();
+  BaselineBar& bar = *timings.findChild<BaselineBar*>();
   const auto isShown = [&](int slot) { return !timings.view()->isColumnHidden(TimingsModel::BaselineColumn + slot); };
   QVERIFY(!isShown(0));
-  QVERIFY(timings.baselineBar().isHidden());
+  QVERIFY(bar.isHidden());
   QVERIFY(!timings.asText().contains(QStringLiteral("Against")));
   RunRecord smaller = recordOf({.symbols = {{"M", 32}}});
   smaller.environment.emplace_back("measured at", "2026-01-02 03:04:05 UTC");
@@ -333,8 +334,8 @@ void RunFilesTest::baselinesStandBesideAnotherRun() {
   QVERIFY(isShown(0) && isShown(1) && !isShown(2));  // who pins a run wants to see it
   QVERIFY(timings.asText().contains(QStringLiteral("vs. A\tvs. B")));
   QVERIFY2(timings.caption().contains(QStringLiteral("Baseline B: <b>small</b>")), qPrintable(timings.caption()));
-  QCOMPARE(timings.baselineBar().chips().size(), std::size_t{2});
-  timings.baselineBar().chips()[0].run->click();
+  QCOMPARE(bar.chips().size(), std::size_t{2});
+  bar.chips()[0].run->click();
   const QString caption = timings.caption();
   QVERIFY2(
       caption.contains(QStringLiteral("Baseline A: <b>before &lt;the&gt; change</b>, measured 2026-01-02 08:34:05")),
@@ -342,17 +343,17 @@ void RunFilesTest::baselinesStandBesideAnotherRun() {
   QVERIFY2(caption.contains(QStringLiteral("symbol M 32 → ")), qPrintable(caption));
   const testing::TemporaryFolder folder;
   const QString page = toQt((folder / "run.html").string());
-  QVERIFY(writeExportedRun(f.session, *findExporter("html"), page));
+  QVERIFY(exportedRunWork(f.session, *findExporter("html"), page)());
   const std::string text = *readWholeFile(page.toStdString(), {.what = "page", .maxMiB = 1});
   QVERIFY(text.find("<h3>A: before &lt;the&gt; change</h3>") != std::string::npos);
   QVERIFY(text.find("<h3>B: small</h3>") != std::string::npos);
-  timings.baselineBar().unitBox()->setCurrentText(QStringLiteral("ratio"));
+  named<QComboBox>(bar, "Unit of the differences")->setCurrentText(QStringLiteral("ratio"));
   QCOMPARE(timings.model().changeUnit(), ChangeUnit::Ratio);
-  timings.baselineBar().chips()[0].unpin->click();
+  bar.chips()[0].unpin->click();
   QVERIFY(!isShown(0) && isShown(1));
   QVERIFY(timings.caption().contains(QStringLiteral("Baseline B")));
   f.session.baselines().unpinAll();
-  QVERIFY(!isShown(1) && timings.baselineBar().isHidden());
+  QVERIFY(!isShown(1) && bar.isHidden());
   QVERIFY(!timings.caption().contains(QStringLiteral("Baseline")));
 }
 
@@ -424,7 +425,7 @@ void RunFilesTest::stepsAreNotedAndFoundAgain() {
   TimingsPanel& timings = f.window.timings();
   QVERIFY(timings.view()->isColumnHidden(TimingsModel::NoteColumn));
   timings.view()->setCurrentIndex(timings.view()->model()->index(0, 0));
-  timings.noteAction()->trigger();
+  named<QAction>(timings, "Edit the note")->trigger();
   auto* editor = timings.view()->findChild<QLineEdit*>();
   QVERIFY(editor);
   QTest::keyClicks(editor, QStringLiteral("why so slow?"));

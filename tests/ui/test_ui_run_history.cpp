@@ -160,7 +160,7 @@ void RunHistoryTest::nothingIsWrittenBesideTheDocumentUnlessItIsWanted() {
   f.measure();
   QCOMPARE(f.model().rowCount(), 1);
   QVERIFY(!std::filesystem::exists(folder / "small.runs"));
-  f.window.runs().keepBox()->click();
+  named<QCheckBox>(f.window.runs(), "Keep runs next to the pipeline")->click();
   f.history().waitForDone();
   QCOMPARE(numRunsIn(folder / "small.runs"), std::size_t{1});
   QCOMPARE(f.model().rowCount(), 1);
@@ -172,7 +172,7 @@ void RunHistoryTest::runsGoBesideTheDocumentWhenItIsSaved() {
   const testing::TemporaryFolder folder;
   Shown f;
   f.history().setKeepsRuns(true);
-  QVERIFY(f.window.runs().keepBox()->isChecked());
+  QVERIFY(named<QCheckBox>(f.window.runs(), "Keep runs next to the pipeline")->isChecked());
   f.measure();
   QVERIFY(f.saveIn(folder));
   QCOMPARE(numRunsIn(folder / "small.runs"), std::size_t{1});
@@ -268,8 +268,9 @@ void RunHistoryTest::aBrokenFileIsASentence() {
            qPrintable(f.text(row, RunsModel::StateColumn)));
   f.choose(row);
   QCOMPARE(f.window.runs().problem(), f.text(row, RunsModel::StateColumn));
-  QVERIFY(!f.window.runs().openAction()->isEnabled() && !f.window.runs().pinAction()->isEnabled());
-  QVERIFY(f.window.runs().deleteAction()->isEnabled());
+  QVERIFY(!named<QAction>(f.window.runs(), "Open")->isEnabled() &&
+          !named<QAction>(f.window.runs(), "Pin as baseline")->isEnabled());
+  QVERIFY(named<QAction>(f.window.runs(), "Delete...")->isEnabled());
   QVERIFY(!(f.model().flags(f.model().index(row, RunsModel::NoteColumn)) & Qt::ItemIsEditable));
 }
 
@@ -277,7 +278,7 @@ void RunHistoryTest::aRunIsPinnedAsBaseline() {
   Shown f;
   f.measure(datedRun("2026-11-25 09:30:00 UTC"));
   QCOMPARE(f.window.runs().view()->currentIndex().row(), 0);  // of itself
-  f.window.runs().pinAction()->trigger();
+  named<QAction>(f.window.runs(), "Pin as baseline")->trigger();
   f.history().waitForDone();
   const Baseline* pinned = f.session.baselines().reference();
   QVERIFY(pinned);
@@ -320,7 +321,7 @@ void RunHistoryTest::anOpenedRunLeavesTheListAsItIs() {
   f.measure(datedRun("2026-11-25 09:30:00 UTC"));
   f.measure(datedRun("2026-11-25 10:30:00 UTC"));
   f.choose(1);
-  f.window.runs().openAction()->trigger();
+  named<QAction>(f.window.runs(), "Open")->trigger();
   f.history().waitForDone();
   QVERIFY(f.session.results().openedRun());
   QCOMPARE(f.session.results().openedRun()->record.fact("measured at"), std::string("2026-11-25 09:30:00 UTC"));
@@ -385,15 +386,15 @@ void RunHistoryTest::deletingAsksOnce() {
   f.choose(0);
   int numQuestions = 0;
   answer(QMessageBox::Cancel, numQuestions);
-  f.window.runs().deleteAction()->trigger();
+  named<QAction>(f.window.runs(), "Delete...")->trigger();
   f.history().waitForDone();
   QCOMPARE(f.model().rowCount(), 1);
   answer(QMessageBox::Yes, numQuestions);
-  f.window.runs().deleteAction()->trigger();
+  named<QAction>(f.window.runs(), "Delete...")->trigger();
   f.history().waitForDone();
   QCOMPARE(f.model().rowCount(), 0);
   QCOMPARE(numQuestions, 2);
-  QVERIFY(!f.window.runs().deleteAction()->isEnabled());
+  QVERIFY(!named<QAction>(f.window.runs(), "Delete...")->isEnabled());
 }
 
 void RunHistoryTest::aCopyIsTheSameRun() {

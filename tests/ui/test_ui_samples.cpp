@@ -205,12 +205,12 @@ void SamplesTest::isHiddenAndStaysSo() {
   {
     TimingsPanel panel(session, theme, true);
     QVERIFY(!panel.samples().isHidden());
-    panel.samplesButton()->click();
+    named<QToolButton>(panel, "Rounds")->click();
     QVERIFY(panel.samples().isHidden());
   }
   TimingsPanel again(session, theme, true);
   QVERIFY(again.samples().isHidden());
-  again.samplesButton()->click();
+  named<QToolButton>(again, "Rounds")->click();
   QVERIFY(!again.samples().isHidden());
 }
 
@@ -258,9 +258,9 @@ void SamplesTest::theReferenceIsNextToTheRounds() {
   QVERIFY(rounds.accessibleDescription().startsWith(QStringLiteral("Rule(fc, act) · forward · Fused: A: 3.500 µs")));
   QVERIFY(f.session.baselines().pin(smallRun()));
   QCOMPARE(rounds.comparison().slot, 1);  // the reference is the one that was pinned last
-  f.window.timings().samplesButton()->click();
+  named<QToolButton>(f.window.timings(), "Rounds")->click();
   QVERIFY(rounds.isHidden());
-  f.window.timings().samplesButton()->click();
+  named<QToolButton>(f.window.timings(), "Rounds")->click();
   f.session.baselines().unpinAll();
   QVERIFY(rounds.isHidden());
 }

@@ -115,9 +115,9 @@ struct SweepFixture : Fixture {
     return QTest::qWaitFor([&] { return !sweep().isRunning(); }, kPatienceMs);
   }
   bool measure(const QString& sizes) {
-    panel().symbolChoice()->setCurrentText(QStringLiteral("M"));
-    panel().sizesEdit()->setText(sizes);
-    panel().startButton()->click();
+    named<QComboBox>(panel(), "Symbol")->setCurrentText(QStringLiteral("M"));
+    named<QLineEdit>(panel(), "Sizes")->setText(sizes);
+    named<QPushButton>(panel(), "Start")->click();
     return wait() && sweep().result();
   }
   const std::vector<SweepRow>& rows() { return sweep().result()->rows; }
@@ -211,14 +211,14 @@ void SweepTest::aNumberBecomesASymbol() {
 
 void SweepTest::namesTheProblemWithTheSizes() {
   SweepFixture f;
-  QCOMPARE(f.panel().symbolChoice()->currentText(), QStringLiteral("M"));
-  QCOMPARE(f.panel().sizesEdit()->text(), QStringLiteral("2:32:x2"));
+  QCOMPARE(named<QComboBox>(f.panel(), "Symbol")->currentText(), QStringLiteral("M"));
+  QCOMPARE(named<QLineEdit>(f.panel(), "Sizes")->text(), QStringLiteral("2:32:x2"));
   QCOMPARE(f.panel().planText(), QStringLiteral("5 sizes, measured one after another"));
-  QVERIFY(f.panel().startButton()->isEnabled());
-  f.panel().sizesEdit()->setText(QStringLiteral("2:32"));
+  QVERIFY(named<QPushButton>(f.panel(), "Start")->isEnabled());
+  named<QLineEdit>(f.panel(), "Sizes")->setText(QStringLiteral("2:32"));
   QCOMPARE(f.panel().planText(), QStringLiteral("Sizes: expected FIRST:LAST:STEP."));
-  QVERIFY(!f.panel().startButton()->isEnabled());
-  f.panel().sizesEdit()->setText(QStringLiteral("1:5000:+1"));
+  QVERIFY(!named<QPushButton>(f.panel(), "Start")->isEnabled());
+  named<QLineEdit>(f.panel(), "Sizes")->setText(QStringLiteral("1:5000:+1"));
   QCOMPARE(f.panel().planText(), QStringLiteral("Sizes: expected at most 1000 points, found more. Take larger steps."));
   f.session.openText("{}", {});
   QVERIFY(f.panel().planText().startsWith(QStringLiteral("The pipeline has no symbol")));
@@ -380,13 +380,13 @@ void SweepTest::theWorkerIsStopped() {
   QSignalSpy progress(&f.session.runner(), &Runner::progress);
   QSignalSpy finished(&f.session.runner(), &Runner::finished);
   QSignalSpy failed(&f.session.runner(), &Runner::failed);
-  f.panel().startButton()->click();
+  named<QPushButton>(f.panel(), "Start")->click();
   QVERIFY(QTest::qWaitFor([&] { return progress.count() > 0; }, kPatienceMs));
-  f.panel().stopButton()->click();
+  named<QPushButton>(f.panel(), "Stop")->click();
   QVERIFY(f.wait());
   QVERIFY(f.sweep().isPartial());
   QVERIFY(f.sweep().ended().startsWith(QStringLiteral("Stopped after ")));
-  QVERIFY(f.panel().startButton()->isEnabled());
+  QVERIFY(named<QPushButton>(f.panel(), "Start")->isEnabled());
   QCOMPARE(finished.count() + failed.count(), 0);  // it was no run
 }
 
@@ -398,14 +398,14 @@ void SweepTest::aRecipeThatQuantizesNothingIsNotMeasured() {
   QCOMPARE(f.rows().size(), 2u);
   QVERIFY(f.rows()[0].isMeasured());
   QVERIFY2(f.rows()[1].reason.find("32") != std::string::npos, f.rows()[1].reason.c_str());
-  f.panel().quantityChoice()->setCurrentIndex(2);
+  named<QComboBox>(f.panel(), "Chart quantity")->setCurrentIndex(2);
   QVERIFY(f.panel().chart()->accessibleDescription().startsWith(QStringLiteral("No comparison")));
 }
 
 void SweepTest::nothingElseRunsMeanwhile() {
   const testing::TemporaryFolder folder;
   SweepFixture f(answeringWorker(folder, {}));  // it never answers
-  f.panel().startButton()->click();
+  named<QPushButton>(f.panel(), "Start")->click();
   QVERIFY(f.sweep().isRunning());
   QVERIFY(f.session.runner().isRunning());
   QCOMPARE(f.sweep().progress(), QStringLiteral("1 of 5: M=2"));
@@ -414,7 +414,7 @@ void SweepTest::nothingElseRunsMeanwhile() {
   QVERIFY(!bar.runAction()->isEnabled() && bar.stopAction()->isEnabled());
   f.session.runner().run();
   QVERIFY(!f.session.results().lastRun());
-  QVERIFY(!f.panel().startButton()->isEnabled() && f.panel().stopButton()->isEnabled());
+  QVERIFY(!named<QPushButton>(f.panel(), "Start")->isEnabled() && named<QPushButton>(f.panel(), "Stop")->isEnabled());
   f.session.runner().worker().setCommand({QStringLiteral("no-such-program")});  // ends it without a word
 }
 
@@ -496,7 +496,7 @@ void SweepTest::opensTheRunOfARowAndStays() {
   QVERIFY(f.session.pipeline().save(toQt((folder / "small.fuseline").string())));
   QVERIFY(f.measure(QStringLiteral("16")));
   f.panel().view()->setCurrentIndex(f.panel().view()->model()->index(0, 0));
-  f.panel().openAction()->trigger();
+  named<QAction>(f.panel(), "Open")->trigger();
   QVERIFY(f.session.results().openedRun());
   QCOMPARE(f.session.pipeline().document().symbols()["M"].get<int>(), 16);  // as it was measured
   QVERIFY(f.sweep().result());

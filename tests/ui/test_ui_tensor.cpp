@@ -213,14 +213,13 @@ void TensorTest::whatAFusionNeverStoresIsASentenceAndAWay() {
   f.window.show();
   f.window.lookAt(QStringLiteral("fc:y"));
   TensorPanel& panel = f.window.tensor();
-  QVERIFY2(panel.hintText().contains(QStringLiteral("fc:y is never stored: ForwardLinearBiasAdd(fc, add)")),
-           qPrintable(panel.hintText()));
-  QVERIFY(!panel.captureButton()->isEnabled());
+  QVERIFY(hasLabel(panel, "fc:y is never stored: ForwardLinearBiasAdd(fc, add)"));
+  QVERIFY(!named<QPushButton>(panel, "Capture")->isEnabled());
   QVERIFY(!f.session.runner().isRunning());
   QSignalSpy captured(&f.session.runner(), &Runner::tensorsCaptured);
   QPushButton* unfused = nullptr;
   for (QPushButton* button : panel.findChildren<QPushButton*>())
-    if (button->isVisible() && button != panel.captureButton()) unfused = button;
+    if (button->isVisible() && button != named<QPushButton>(panel, "Capture")) unfused = button;
   QVERIFY(unfused);
   unfused->click();
   QVERIFY2(waitFor(captured), qPrintable(f.window.message()));
@@ -291,7 +290,7 @@ void TensorTest::aNewCaptureKeepsThePlace() {
   QCOMPARE(f.panel().table().view()->currentIndex(), f.panel().table().model().index(5, 7));
   const double before = f.panel().table().model().valueOf(5 * 32 + 7);
   QSignalSpy captured(&f.session.runner(), &Runner::tensorsCaptured);
-  f.panel().captureButton()->click();
+  named<QPushButton>(f.panel(), "Capture")->click();
   QVERIFY2(waitFor(captured), qPrintable(f.window.message()));
   QCOMPARE(f.panel().table().view()->currentIndex(), f.panel().table().model().index(5, 7));
   QVERIFY(std::abs(f.panel().table().model().valueOf(5 * 32 + 7)) < std::abs(before));
@@ -302,14 +301,14 @@ void TensorTest::noCaptureWhileAnythingRuns() {
   Fixture f(smallPipeline(), worker());
   f.window.show();
   f.window.showPane(QStringLiteral("tensor"));
-  QVERIFY(f.window.tensor().captureButton()->isEnabled());
+  QVERIFY(named<QPushButton>(f.window.tensor(), "Capture")->isEnabled());
   QSignalSpy finished(&f.session.runner(), &Runner::finished);
   f.session.runner().run();
-  QVERIFY(!f.window.tensor().captureButton()->isEnabled());
+  QVERIFY(!named<QPushButton>(f.window.tensor(), "Capture")->isEnabled());
   f.session.runner().captureTensors({"y"}, PlanChoice::Fused);
   f.session.runner().cancel();
   QVERIFY(waitFor(finished));
-  QVERIFY(f.window.tensor().captureButton()->isEnabled());
+  QVERIFY(named<QPushButton>(f.window.tensor(), "Capture")->isEnabled());
   QVERIFY(!f.session.results().lastCapture());
 }
 

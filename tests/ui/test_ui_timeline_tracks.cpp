@@ -230,7 +230,7 @@ void TimelineTracksTest::keysFoldPinMoveAndHide() {
 void TimelineTracksTest::aBannerListsHiddenTracks() {
   OpenedTimeline f(tracedRun());
   QVERIFY(f.isOpen);
-  HiddenTracksBar& bar = f.window.timeline().hiddenTracks();
+  HiddenTracksBar& bar = *f.window.findChild<HiddenTracksBar*>();
   QVERIFY(!bar.isVisible());
   f.view().arrange([](ArrangedTracks& tracks) { tracks.setRowsShown(TimelineRowKind::Kernels, false); });
   QVERIFY(bar.isVisible());

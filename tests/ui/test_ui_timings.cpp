@@ -325,14 +325,15 @@ void TimingsTest::staleFiguresAreInItalics() {
     return table.view().model()->index(0, column).data(Qt::FontRole).value<QFont>().italic();
   };
   QVERIFY(!isItalic(Column::FusedColumn));
-  QVERIFY(!table.panel().runAgain()->isVisible());
+  QVERIFY(!named<QPushButton>(table.panel(), "Run again")->isVisible());
   table.session.setup().setPass(ExecutionMode::Inference);
   QVERIFY(waitForAnalysis(table.session));
   QVERIFY(isItalic(Column::FusedColumn) && !isItalic(Column::OpColumn));
-  QVERIFY(table.panel().runAgain()->isVisible() && table.panel().runAgain()->isEnabled());
+  QVERIFY(named<QPushButton>(table.panel(), "Run again")->isVisible() &&
+          named<QPushButton>(table.panel(), "Run again")->isEnabled());
   QSignalSpy started(&table.session.runner(), &Runner::started);
   QSignalSpy failed(&table.session.runner(), &Runner::failed);  // no worker here
-  table.panel().runAgain()->click();
+  named<QPushButton>(table.panel(), "Run again")->click();
   QVERIFY(started.size() + failed.size() > 0);
 }
 

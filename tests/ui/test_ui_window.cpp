@@ -624,9 +624,9 @@ void WindowTest::theLastFileIsOpenedAgainWhereItWas() {
   QTRY_VERIFY(qFuzzyCompare(again.window.canvas().zoom(), 1.5));
   const QPointF moved = again.window.canvas().camera().middle() - middle;
   QVERIFY2(std::abs(moved.x()) < 8.0 && std::abs(moved.y()) < 8.0, "the place in the middle is the same");
-  again.window.startPage().setReopening(false);
+  named<QCheckBox>(again.window.startPage(), "Reopen the last pipeline")->setChecked(false);
   QCOMPARE(again.window.start().fileToReopen(), QString());
-  again.window.startPage().setReopening(true);
+  named<QCheckBox>(again.window.startPage(), "Reopen the last pipeline")->setChecked(true);
   again.window.canvas().fit();
   again.window.close();
   Kept fitted(path);
@@ -684,8 +684,8 @@ void WindowTest::guideOpensAtTheCodeOfAProblem() {
   QCOMPARE(guide->text().textCursor().block().text(), QStringLiteral("shape-mismatch"));
   QVERIFY(guide->text().viewport()->rect().contains(guide->text().cursorRect().topLeft()));
   // From there the search goes on.
-  guide->searchField().setFocus();
-  QTest::keyClicks(&guide->searchField(), QStringLiteral("nested"));
+  named<QLineEdit>(*guide, "Find in this page")->setFocus();
+  QTest::keyClicks(named<QLineEdit>(*guide, "Find in this page"), QStringLiteral("nested"));
   QCOMPARE(guide->text().textCursor().selectedText(), QStringLiteral("nested"));
 }
 
@@ -718,8 +718,8 @@ void WindowTest::keysOfCommandsAreChanged() {
   QCOMPARE(f.session.pipeline().document().ops().size(), numOps);
   QTest::keyClick(&f.window.canvas(), Qt::Key_U, Qt::ControlModifier | Qt::AltModifier);
   QCOMPARE(f.session.pipeline().document().ops().size(), numOps + 1);
-  QVERIFY(dialog.resetButton().isEnabled());
-  dialog.resetButton().click();
+  QVERIFY(named<QPushButton>(dialog, "Reset")->isEnabled());
+  named<QPushButton>(dialog, "Reset")->click();
   QCOMPARE(itemOf(dialog, QStringLiteral("Edit > Duplicate"))->text(1), QStringLiteral("Ctrl+D"));
 }
 
@@ -800,7 +800,7 @@ void WindowTest::theThemeFollowsTheDesktop() {
 void WindowTest::longMessagesAreShownInFullByAButton() {
   Fixture f(smallPipeline());
   f.window.showMessage(QStringLiteral("Short."));
-  QVERIFY(f.window.messageBar().detailsButton().isHidden());
+  QVERIFY(named<QToolButton>(f.window.messageBar(), "Details")->isHidden());
   const QString text = QStringLiteral("fc: it does not fit.\nact: nor does this.");
   f.window.showMessage(text);
   QCOMPARE(f.window.message(), text);
@@ -813,7 +813,7 @@ void WindowTest::longMessagesAreShownInFullByAButton() {
     details = dialog->findChild<QPlainTextEdit*>()->toPlainText();
     dialog->close();
   });
-  QTest::mouseClick(&f.window.messageBar().detailsButton(), Qt::LeftButton);
+  QTest::mouseClick(named<QToolButton>(f.window.messageBar(), "Details"), Qt::LeftButton);
   QCOMPARE(details, text);
   f.window.showMessage(QStringLiteral("word ").repeated(200));
   QVERIFY2(label->text().size() <= 302 && label->text().endsWith(QStringLiteral("word …")), qPrintable(label->text()));
@@ -955,7 +955,7 @@ void WindowTest::aBaselineLeavesTheDockAsItIs() {
   const int before = f.window.panes().dock(QStringLiteral("timings")).height();
   QVERIFY(f.session.baselines().pin(f.session.results().lastRun()->record).hasValue());
   QCoreApplication::processEvents();
-  QVERIFY(f.window.timings().baselineBar().isVisible());
+  QVERIFY(f.window.findChild<BaselineBar*>()->isVisible());
   QCOMPARE(f.window.panes().dock(QStringLiteral("timings")).height(), before);
 }
 

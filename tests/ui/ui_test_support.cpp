@@ -8,10 +8,13 @@
 #include "ui/theme/format.h"
 
 #include <QCoreApplication>
+#include <QLabel>
 #include <QNativeGestureEvent>
 #include <QPointingDevice>
 #include <QScrollArea>
 #include <QSettings>
+
+#include <algorithm>
 
 namespace fuseline::ui {
 
@@ -62,6 +65,17 @@ void dragMouse(QWidget* viewport, QPoint from, QPoint to) {
   QTest::mousePress(viewport, Qt::LeftButton, {}, from);
   for (int step = 1; step <= 4; ++step) QTest::mouseMove(viewport, from + (to - from) * step / 4);
   QTest::mouseRelease(viewport, Qt::LeftButton, {}, to);
+}
+
+QString nameOf(const QObject& object) {
+  const auto* widget = qobject_cast<const QWidget*>(&object);
+  if (widget && !widget->accessibleName().isEmpty()) return widget->accessibleName();
+  return object.property("text").toString().remove(u'&');
+}
+
+bool hasLabel(const QObject& parent, const char* text) {
+  return std::ranges::any_of(parent.findChildren<QLabel*>(),
+                             [&](const QLabel* label) { return label->text().contains(QString::fromUtf8(text)); });
 }
 
 void resizePane(QWidget& pane, QSize size) {

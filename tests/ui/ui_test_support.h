@@ -122,6 +122,20 @@ struct OpenedRun : Fixture {
   bool isOpen = false;
 };
 
+/// The accessible name of a widget. Where it has none, and of an action: its text without the mnemonic.
+QString nameOf(const QObject& object);
+
+/// The child of this name, which ends a test where there is none.
+template <typename Child>
+Child* named(const QObject& parent, const char* name) {
+  for (Child* child : parent.findChildren<Child*>())
+    if (nameOf(*child) == QString::fromUtf8(name)) return child;
+  qFatal("There is no child of the name %s.", name);
+}
+
+/// Whether a label contains this text.
+bool hasLabel(const QObject& parent, const char* text);
+
 /// Gives a pane this size, however much room its dock has.
 void resizePane(QWidget& pane, QSize size);
 

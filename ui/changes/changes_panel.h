@@ -27,8 +27,6 @@ class ChangesPanel : public QWidget {
   QTreeView* view() const { return m_view; }
   QString title() const { return m_title->text(); }
   QString summary() const { return m_summary->text(); }
-  QPushButton& takeBackButton() { return *m_takeBack; }
-  QPushButton& measureButton() { return *m_measure; }
 
   /// Enabled while the current row can be taken back.
   QAction& takeBackAction() { return *m_takeBackAction; }

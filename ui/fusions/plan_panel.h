@@ -81,8 +81,6 @@ class PlanPanel : public QWidget {
  public:
   PlanPanel(Session& session, const Theme& theme, QWidget* parent = nullptr);
   LanesView* lanesView() const { return m_lanesView; }
-  /// Steps through the fuser's stages.
-  QSlider* stageSlider() const { return m_stage; }
   QString summary() const { return m_summary->toolTip(); }
   /// Why there is no plan, with a link to the errors; hidden while there is one.
   QLabel* unplanned() const { return m_unplanned; }

@@ -28,8 +28,6 @@ class BlockSection : public QWidget {
   /// Changes exactly when refresh() is not enough: the ops of the block and of those in it.
   static QString structureOf(const PipelineDocument& document, const std::string& block);
   void refresh();
-  /// Button that opens an op; nullptr if there is none.
-  QToolButton* openerOf(const QString& op) const { return findChild<QToolButton*>(op, Qt::FindDirectChildrenOnly); }
   /// Opens an op and returns what holds its fields, or the section of an inner block. nullptr: there is none.
   QWidget* open(const QString& op) const;
 

@@ -23,8 +23,6 @@ class MachineDialog : public QDialog {
   QLineEdit& host() { return *m_host; }
   QPushButton& test() { return *m_test; }
   QPushButton& addButton() { return *m_add; }
-  /// The result of the last test, or what is being done.
-  QString statusText() const { return m_status->text(); }
   QListWidget& devices() { return *m_devices; }
 
  private:

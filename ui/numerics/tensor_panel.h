@@ -32,10 +32,7 @@ class TensorPanel : public QWidget {
   TensorTable& table() const { return *m_table; }
   QComboBox* plans() const { return m_plan; }
   QComboBox* tensors() const { return m_tensor; }
-  QPushButton* captureButton() const { return m_capture; }
   QString caption() const { return m_caption->text(); }
-  /// Hint shown instead of numbers.
-  QString hintText() const { return m_hint->text(); }
   /// The shown tensor, as .npy or safetensors by the ending. Errors: there is none, or it cannot be written.
   Result<void> save(const QString& path) const;
 

@@ -34,8 +34,6 @@ class RunBar : public QToolBar {
   void chooseDevice(const QString& id);
   /// How far a run is; hidden while there is none. For the status bar: in a toolbar it would push others about.
   QWidget* progress() const { return m_progressLine; }
-  QComboBox* deviceChoice() const { return m_device; }
-  QComboBox* ranksChoice() const { return m_ranks; }
   /// Those that the device cannot run are dimmed, with the reason; they are planned all the same.
   QComboBox* recipeChoice() const { return m_recipe; }
 

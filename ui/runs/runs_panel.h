@@ -24,10 +24,6 @@ class RunsPanel : public QWidget {
   QTreeView* view() const { return m_view; }
   /// Problem with the chosen file; empty if there is none.
   QString problem() const { return m_problem->text(); }
-  QCheckBox* keepBox() const { return m_keep; }
-  QAction* openAction() const { return m_open; }
-  QAction* pinAction() const { return m_pin; }
-  QAction* deleteAction() const { return m_delete; }
 
  Q_SIGNALS:
   /// Asks to open a run, which replaces the pipeline in the window.

@@ -83,8 +83,6 @@ FileWork parametersWork(const Session& session, const QString& path) {
   };
 }
 
-Result<void> writeParameters(const Session& session, const QString& path) { return parametersWork(session, path)(); }
-
 FileWork runWork(const Session& session, const QString& path) {
   return [run = measuredRun(session), path = path.toStdString()]() -> Result<void> {
     if (!run) return run.error();
@@ -104,10 +102,6 @@ FileWork exportedRunWork(const Session& session, const Exporter& exporter, const
   };
 }
 
-Result<void> writeExportedRun(const Session& session, const Exporter& exporter, const QString& path) {
-  return exportedRunWork(session, exporter, path)();
-}
-
 TextWork exportedPipelineWork(const Session& session, const PipelineExporter& exporter) {
   AnalysisOptions options = session.plan().options();
   options.ranks = std::exchange(options.place, {}).ranks;  // other programs share whole layers among their ranks
@@ -117,10 +111,6 @@ TextWork exportedPipelineWork(const Session& session, const PipelineExporter& ex
                                             .tensorsFile = session.setup().tensorsFile(),
                                             .seed = session.setup().spec().seed,
                                             .layOut = session.settings().layOut}] { return textOf(from, exporter); };
-}
-
-Result<PipelineText> exportedPipeline(const Session& session, const PipelineExporter& exporter) {
-  return exportedPipelineWork(session, exporter)();
 }
 
 }  // namespace fuseline::ui

@@ -20,7 +20,6 @@ using TextWork = std::function<Result<PipelineText>()>;
 /// Writes the parameters that a run would start with.
 /// Errors: the pipeline has errors, the tensors file does not fit it, the file cannot be written.
 FileWork parametersWork(const Session& session, const QString& path);
-Result<void> writeParameters(const Session& session, const QString& path);
 /// Writes the last run as a run file, for `fuseline run --measured` and for this window elsewhere.
 /// Errors: nothing was measured yet, the file cannot be written.
 FileWork runWork(const Session& session, const QString& path);
@@ -28,10 +27,8 @@ Result<void> writeRun(const Session& session, const QString& path);
 /// Writes the last run in a format of other programs, beside the baselines where the format can. Errors: as
 /// writeRun(), and those of the format.
 FileWork exportedRunWork(const Session& session, const Exporter& exporter, const QString& path);
-Result<void> writeExportedRun(const Session& session, const Exporter& exporter, const QString& path);
 /// The pipeline in a format of other programs, as it is planned, with the weights that a run would take. Errors:
 /// those of the pipeline, of the tensors file, and of the format.
 TextWork exportedPipelineWork(const Session& session, const PipelineExporter& exporter);
-Result<PipelineText> exportedPipeline(const Session& session, const PipelineExporter& exporter);
 
 }  // namespace fuseline::ui

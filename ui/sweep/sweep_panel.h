@@ -32,13 +32,7 @@ class SweepPanel : public QWidget {
   SweepChart* chart() const { return m_chart; }
   QTreeView* view() const { return m_view; }
   SweepModel& model() { return *m_model; }
-  QComboBox* symbolChoice() const { return m_symbol; }
-  QLineEdit* sizesEdit() const { return m_sizes; }
   RecipeChoice* recipeChoice() const { return m_recipes; }
-  QComboBox* quantityChoice() const { return m_quantity; }
-  QPushButton* startButton() const { return m_start; }
-  QPushButton* stopButton() const { return m_stop; }
-  QAction* openAction() const { return m_open; }
   /// Number of points, or the reason why the choice cannot be measured.
   QString planText() const { return m_plan->text(); }
   /// How it goes or went, and whether it is still of this pipeline.

@@ -30,7 +30,6 @@ class TimelinePanel : public QWidget {
   TimelineView* view() const { return m_view; }
   /// Table of sums over the selected time range.
   TimelineSums& sums() { return *m_sums; }
-  HiddenTracksBar& hiddenTracks() { return *m_hidden; }
   TimelineFind& find() { return *m_find; }
   /// Pinned cards, oldest first.
   QList<TipCard*> cards() const;

@@ -34,7 +34,6 @@ class TimelineSums : public QWidget {
   void setNote(const QString& note);
   QLineEdit* noteField() const { return m_note; }
   SumsBy by() const { return static_cast<SumsBy>(m_by->currentIndex()); }
-  void setBy(SumsBy by) { m_by->setCurrentIndex(static_cast<int>(by)); }
   QString caption() const { return m_caption->text(); }
   QTreeView* view() const { return m_view; }
   const TimelineSumsModel& model() const { return *m_model; }

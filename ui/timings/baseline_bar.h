@@ -24,7 +24,6 @@ class BaselineBar : public QWidget {
   BaselineBar(Baselines& baselines, const Theme& theme, bool isKept, QWidget* parent = nullptr);
 
   ChangeUnit unit() const;
-  QComboBox* unitBox() const { return m_unit; }
   /// Press it, and its run is the reference; the other takes the run off. By letter.
   struct Chip {
     int slot = 0;

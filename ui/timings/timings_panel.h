@@ -36,15 +36,10 @@ class TimingsPanel : public QWidget {
   /// Contents and origin of the table, as rich text.
   QString caption() const { return m_caption->text(); }
   TableColumns& columns() { return m_columns; }
-  QPushButton* runAgain() const { return m_runAgain; }
   /// The rounds of the current row, or from end to end.
   SampleView& samples() { return *m_samples; }
   /// The same rounds over those of the reference.
   RoundComparisonView& rounds() { return *m_rounds; }
-  BaselineBar& baselineBar() { return *m_baselineBar; }
-  /// Types into the note of the current row.
-  QAction* noteAction() const { return m_editNote; }
-  QToolButton* samplesButton() const { return m_showSamples; }
   /// The table as it is shown, as tab-separated text, for spreadsheets.
   QString asText() const;
 

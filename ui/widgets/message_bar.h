@@ -19,7 +19,6 @@ class MessageBar : public QWidget {
   void setText(const QString& text);
   /// All of it.
   const QString& text() const { return m_text; }
-  QToolButton& detailsButton() { return *m_details; }
 
  private:
   void showDetails();

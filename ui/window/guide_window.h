@@ -18,7 +18,6 @@ class GuideWindow : public QDialog {
   /// Brings a page to the front, with this heading on top; an empty one: its beginning.
   void showPage(const QString& name, const QString& heading = {});
   const QTextBrowser& text() const { return *m_text; }
-  QLineEdit& searchField() { return *m_search; }
 
  private:
   void load(int page);

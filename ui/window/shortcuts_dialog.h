@@ -24,7 +24,6 @@ class ShortcutsDialog : public QDialog {
   QKeySequenceEdit& keys() { return *m_keys; }
   QString remark() const { return m_remark->text(); }
   QPushButton& assignButton() { return *m_assign; }
-  QPushButton& resetButton() { return *m_reset; }
 
  private:
   QWidget* makeCommands();

@@ -34,7 +34,6 @@ class StartPage : public QWidget {
   void setRecentFiles(const QStringList& paths);
   void setExamples(const std::vector<MeasuredExample>& examples);
   void setShownAtStart(bool isShown) { m_atStart->setChecked(isShown); }
-  void setReopening(bool isReopening) { m_reopens->setChecked(isReopening); }
 
   /// In the middle of the window, above everything.
   void open();
