@@ -74,6 +74,14 @@ std::string speedupText(const RankPrediction& prediction, const std::vector<Rank
                      first->compute.highNs / prediction.total().lowNs);
 }
 
+std::string userbuffersLines(const std::vector<RankPrediction>& predictions) {
+  std::string text;
+  for (const RankPrediction& each : predictions)
+    if (const std::string sentence = userbuffersText(each.overlap); !sentence.empty())
+      text += wrappedLines(fmt::format("{} ranks, {}: {}\n", each.ranks, each.variant, sentence), 0);
+  return text;
+}
+
 }  // namespace
 
 std::string predictionTable(const std::vector<RankPrediction>& predictions, const RankLink& link, bool hasColour) {
@@ -85,16 +93,18 @@ std::string predictionTable(const std::vector<RankPrediction>& predictions, cons
                {fmt::format("computing {}", unit.name)},
                {"sent"},
                {fmt::format("communication {}", unit.name)},
+               {fmt::format("hidden {}", unit.name)},
                {fmt::format("total {}", unit.name)},
                {"speed-up"}});
   for (const RankPrediction& each : predictions)
     table.addRow({fmt::format("{}", each.ranks), each.variant, fmt::format("{:.3f}", each.computeNs / unit.size),
-                  formatBytes(each.wireBytes), rangeText(each.communication, unit), rangeText(each.total(), unit),
-                  speedupText(each, predictions)});
-  return table.toString(hasColour) +
+                  formatBytes(each.wireBytes), rangeText(each.overlap.communication, unit),
+                  rangeText(each.overlap.hidden, unit), rangeText(each.total(), unit), speedupText(each, predictions)});
+  return table.toString(hasColour) + userbuffersLines(predictions) +
          wrappedLines(fmt::format("Predicted. Only compute time is measured: the steps of one rank alone on this "
-                                  "device, with quartiles. Communication is modeled for the link {} ({}), without "
-                                  "overlap. Error of the model: 10 us below 1 MB, 30 % below 64 MB, 15 % above.",
+                                  "device, with quartiles. Communication is modeled for the link {} ({}). Hidden: "
+                                  "its part that overlaps with other steps of the plan (--no-overlap: none). Error "
+                                  "of the model: 10 us below 1 MB, 30 % below 64 MB, 15 % above.",
                                   link.name, link.source),
                       0) +
          "\n";

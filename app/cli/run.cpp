@@ -475,7 +475,7 @@ Result<std::vector<RankPrediction>> predictFor(int ranks, const RankLink& link, 
   Result<RunRecord> record = measure(**run, options.isQuiet, cancel);
   if (!record) return record.error();
   if (record->isPartial) return Error{"The prediction was cancelled.", ErrorKind::RunFailed};
-  return predict(*record, link);
+  return predict(*record, (*run)->analysis(), link);
 }
 
 Result<int> predictRanks(const RunOptions& options, Context& context) {

@@ -7,6 +7,7 @@
 #include "core/document/file_format.h"
 #include "core/edit/apply_edit.h"
 #include "core/plan/suggestions.h"
+#include "core/runtime/planned_collectives.h"
 #include "core/support/output_schema.h"
 #include "core/support/visible_text.h"
 
@@ -87,6 +88,13 @@ void printAll(const std::vector<Suggestion>& found, const SuggestOptions& option
   printJson(context, {{"suggestions", list}});
 }
 
+/// An estimate of the communication of several ranks; empty: there is one.
+std::string communicationText(const Analysis& analysis) {
+  if (!analysis.fusedPlan) return {};
+  const std::string text = estimateText(plannedCollectives(*analysis.fusedPlan, analysis.graph(), analysis.ranks));
+  return text.empty() ? text : wrappedLines(text, 0) + "\n";
+}
+
 Result<int> applyOne(const SuggestOptions& options, PipelineDocument document, const std::vector<Suggestion>& found,
                      Context& context) {
   if (options.apply > static_cast<int>(found.size()))
@@ -113,6 +121,7 @@ Result<int> suggest(const SuggestOptions& options, Context& context) {
   const std::vector<Suggestion> found = suggestions(pipeline->loaded.document, pipeline->options);
   if (options.apply == 0) {
     printAll(found, options, pipeline->options.gains.device, context);
+    if (!options.asJson) context.out << communicationText(pipeline->analysis);
     return 0;
   }
   return applyOne(options, std::move(pipeline->loaded.document), found, context);

@@ -12,6 +12,7 @@
 #include "core/profile/run_file.h"
 #include "core/quant/recipe_list.h"
 #include "core/runtime/quantized_linears.h"
+#include "core/runtime/rank_prediction.h"
 #include "core/support/atomic_file.h"
 
 #include <algorithm>
@@ -98,6 +99,14 @@ Result<PreparedSweep> prepare(const SweepOptions& options, Context& context) {
   return PreparedSweep{.sweep = std::move(*sweep), .pipeline = std::move(*pipeline), .options = std::move(*runOptions)};
 }
 
+std::string communicationText(const Analysis& analysis, const RunRecord& record) {
+  if (analysis.ranks == 1) return {};
+  const OverlapEstimate overlap =
+      measuredOverlap(*record.variant("fused"), *analysis.fusedPlan, analysis.graph(), analysis.ranks);
+  return fmt::format("The fused plan exposes {} of its {} of communication. {}", toString(overlap.exposed()),
+                     toString(overlap.communication), userbuffersText(overlap));
+}
+
 Result<SweepRow> measurePoint(const SweepPoint& point, const std::string& name, const PreparedSweep& prepared,
                               const BackendRegistry& registry, const std::stop_token& cancel) {
   PipelineRunOptions options = prepared.options;
@@ -110,7 +119,10 @@ Result<SweepRow> measurePoint(const SweepPoint& point, const std::string& name, 
   if (!run) return run.error();
   Result<RunRecord> record = (*run)->measure({}, cancel);
   if (!record) return record.error();
-  return measuredRow(point, std::move(*record));
+  std::string communication = communicationText((*run)->analysis(), *record);
+  SweepRow row = measuredRow(point, std::move(*record));
+  row.communication = std::move(communication);
+  return row;
 }
 
 /// "FOLDER/mlp_M=512_MXFP8BlockScaling.fuserun"

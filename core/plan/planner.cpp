@@ -165,6 +165,7 @@ class Planner {
     addSteps(m_gradients.addOutputGradients());
     for (auto entry = m_report.backward.rbegin(); entry != m_report.backward.rend(); ++entry) {
       addSteps(m_regathers.before(*entry));
+      m_quantize.addRegathers(*entry);
       addBackwardEntry(*entry);
       addWeightGradientsAfter(*entry);
     }

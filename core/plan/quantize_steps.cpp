@@ -40,7 +40,7 @@ QuantizeSteps::QuantizeSteps(const Graph& graph, const FusionReport& report, Pla
       m_needs(graph, report),
       m_copies(graph, m_needs, tensors),
       m_fused(graph, report.book, tensors, m_copies, steps),
-      m_gathers(graph, report, tensors, m_copies, steps) {}
+      m_gathers(graph, report, m_needs, tensors, m_copies, steps) {}
 
 void QuantizeSteps::addGemmOperands(Step& step, const std::vector<NodeId>& nodes, const OperandKey& key,
                                     const GemmOperand& operand) {
@@ -48,7 +48,7 @@ void QuantizeSteps::addGemmOperands(Step& step, const std::vector<NodeId>& nodes
   const bool isGathered = m_gathers.isGathered(operand);
   const int plain = isHanded || isGathered ? -1 : m_tensors.of(nodes, key);
   const bool isGradient = operand.type == TensorType::GradOutput;
-  if (isGathered && !m_copies.has(operand)) m_gathers.addSteps(step.phase, operand, m_needs);
+  if (isGathered && !m_copies.has(operand)) m_gathers.addSteps(step.phase, operand);
   if (plain >= 0 && (step.phase == Phase::Forward || isGradient)) addCopies(step.phase, operand, plain);
   for (const Usage direction : m_needs.readDirections(step.phase, operand))
     step.operands.push_back({.key = key, .tensor = m_copies.readBy(operand, direction, plain), .direction = direction});

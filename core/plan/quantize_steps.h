@@ -26,6 +26,8 @@ class QuantizeSteps {
   bool isGatherOfQuantized(const FusedOperation& entry, Phase phase) const {
     return m_gathers.isQuantized(entry, phase);
   }
+  /// See QuantizedGathers.
+  void addRegathers(const FusedOperation& entry) { m_gathers.addRegathers(entry); }
   /// At the end, when all steps are there.
   void dropUnreadSources(const PlanOptions& options);
   /// At the end, too: marks the parameters that are stored quantized only.

@@ -85,16 +85,23 @@ bool QuantizedCopies::addWork(Step& step, const GemmOperand& operand, int source
   return isAny;
 }
 
-int QuantizedCopies::addWorkOnRows(Step& step, const GemmOperand& operand, int source) {
+std::vector<int> QuantizedCopies::addWorkOnRows(Step& step, const GemmOperand& operand, int source,
+                                                std::span<const Usage> directions) {
   QuantizeWork& work = beginWork(step, operand, source, 0, {0, OperandKind::Input, 0});
-  work.quantizers.rowwise = quantizersOf(m_graph.node(operand.node), operand.type).rowwise;
-  TensorSpec spec = work.spec;
-  spec.quantized = formOf(*work.quantizers.rowwise, Usage::Rowwise);
-  const int copy = m_tensors.add(tensorName(operand, Usage::Rowwise) + "@rank", std::move(spec), roleOf(operand));
   step.operands.push_back({.key = work.source, .tensor = source});
-  step.operands.push_back({.key = {0, OperandKind::Output, 0}, .tensor = copy, .access = OperandAccess::Write});
+  std::vector<int> copies;
+  for (const Usage direction : directions) {
+    const bool isRowwise = direction == Usage::Rowwise;
+    std::optional<QuantizerSpec>& quantizer = isRowwise ? work.quantizers.rowwise : work.quantizers.columnwise;
+    quantizer = quantizersOf(m_graph.node(operand.node), operand.type).of(direction);
+    TensorSpec spec = work.spec;
+    spec.quantized = formOf(*quantizer, direction);
+    copies.push_back(m_tensors.add(tensorName(operand, direction) + "@rank", std::move(spec), roleOf(operand)));
+    step.operands.push_back(
+        {.key = {0, OperandKind::Output, isRowwise ? 0 : 1}, .tensor = copies.back(), .access = OperandAccess::Write});
+  }
   addStates(step, operand);
-  return copy;
+  return copies;
 }
 
 int QuantizedCopies::addTensor(const GemmOperand& operand, Usage direction, TensorSpec spec) {

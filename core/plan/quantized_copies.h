@@ -5,7 +5,9 @@
 #include "core/plan/copy_needs.h"
 #include "core/plan/plan_tensors.h"
 
+#include <span>
 #include <string>
+#include <vector>
 
 namespace fuseline {
 
@@ -28,9 +30,9 @@ class QuantizedCopies {
   /// Lets a step quantize tensor `source`, which is its operand `key`; `member` numbers the work. False: there is
   /// nothing to quantize.
   bool addWork(Step& step, const GemmOperand& operand, int source, int member, const OperandKey& key);
-  /// The same for the rows of one rank, [rows / ranks, cols], of a tensor whose quantized form is that of all ranks:
-  /// rowwise only. Returns the quantized tensor.
-  int addWorkOnRows(Step& step, const GemmOperand& operand, int source);
+  /// The same for the rows of one rank, [rows / ranks, cols], of a tensor whose quantized form is that of all ranks.
+  /// Returns the quantized tensors, one a direction.
+  std::vector<int> addWorkOnRows(Step& step, const GemmOperand& operand, int source, std::span<const Usage> directions);
   /// Adds the quantized tensor that a GEMM reads in this direction, of a tensor of this spec.
   int addTensor(const GemmOperand& operand, Usage direction, TensorSpec spec);
   /// The name of a step that quantizes only this: "fc1.quantize_input".

@@ -26,6 +26,7 @@ struct SweepRow {
   std::optional<RunRecord> record = {};  // nothing: it was not measured; else with both variants
   SweepFigures figures = {};             // of the record
   std::string reason = {};               // why it was not measured
+  std::string communication = {};        // sentences about that of several ranks, in the fused plan
 
   bool isMeasured() const { return record.has_value(); }
   const VariantRecord& unfusedPlan() const { return *record->variant("unfused"); }

@@ -111,10 +111,47 @@ std::int64_t partCount(const CollectiveWork& work, const TensorSpec& from, const
   return work.kind == CollectiveKind::ReduceScatter ? to.numElements() : from.numElements();
 }
 
-/// The encoded values are what is sent of a quantized tensor.
-CollectivePart partOf(const CollectiveWork& work, const TensorSpec& from, const TensorSpec& to) {
-  if (from.quantized) return {.dtype = DType::U8, .count = partsOf(from).codesBytes};
-  return {.dtype = from.dtype, .count = partCount(work, from, to)};
+/// Bytes of a quantized tensor that follow each other on this rank, and their places there and in the whole tensor.
+struct SentBytes {
+  std::int64_t count = 0;
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+};
+
+/// The encoded values, and the scales of blocks: where these are stored a column of blocks at a time, a piece each.
+std::vector<SentBytes> sentBytes(const TensorSpec& rows, const TensorSpec& whole) {
+  const CopyParts own = partsOf(rows);
+  const CopyParts all = partsOf(whole);
+  std::vector<SentBytes> sent = {SentBytes{.count = own.codesBytes}};
+  const Scaling scaling = rows.quantized->scaling;
+  if (scaling == Scaling::PerTensor || own.scalesBytes == 0) return sent;
+  const ScalePlaces ownPlaces = scalePlacesOf(rows, scaling, rows.quantized->direction);
+  const ScalePlaces allPlaces = scalePlacesOf(whole, scaling, whole.quantized->direction);
+  const std::int64_t scaleBytes = own.scalesBytes / ownPlaces.count;
+  const bool isByColumns = scaling == Scaling::Block1x128;
+  const std::int64_t columns = isByColumns ? ownPlaces.count / ownPlaces.colStride : 1;
+  for (std::int64_t column = 0; column < columns; ++column)
+    sent.push_back({.count = own.scalesBytes / columns,
+                    .from = own.scalesOffset + column * ownPlaces.colStride * scaleBytes,
+                    .to = all.scalesOffset + column * allPlaces.colStride * scaleBytes});
+  return sent;
+}
+
+struct OperandPair {
+  const TensorSpec& fromSpec;
+  const TensorSpec& toSpec;
+  const std::byte* from = nullptr;
+  std::byte* to = nullptr;
+};
+
+void addParts(const CollectiveWork& work, const OperandPair& pair, std::vector<CollectivePart>& parts) {
+  if (!pair.fromSpec.quantized) {
+    parts.push_back({pair.fromSpec.dtype, partCount(work, pair.fromSpec, pair.toSpec), pair.from, pair.to});
+    return;
+  }
+  for (const SentBytes& sent : sentBytes(pair.fromSpec, pair.toSpec))
+    parts.push_back(
+        {DType::U8, sent.count, pair.from ? pair.from + sent.from : nullptr, pair.to ? pair.to + sent.to : nullptr});
 }
 
 }  // namespace
@@ -123,6 +160,7 @@ CollectivePart partOf(const CollectiveWork& work, const TensorSpec& from, const 
 std::vector<CollectivePart> collectiveParts(const Plan& plan, const Step& step, std::span<std::byte* const> addresses) {
   std::vector<CollectivePart> parts;
   std::size_t from = 0;
+  const auto addressOf = [&](std::size_t operand) { return addresses.empty() ? nullptr : addresses[operand]; };
   for (std::size_t i = 0; i < step.operands.size(); ++i) {
     const StepOperand& operand = step.operands[i];
     if (operand.access == OperandAccess::Read) {
@@ -130,10 +168,8 @@ std::vector<CollectivePart> collectiveParts(const Plan& plan, const Step& step, 
       continue;
     }
     if (operand.access == OperandAccess::Accumulate) from = i;
-    CollectivePart part = partOf(*step.collective, plan.spec(step.operands[from]), plan.spec(operand));
-    if (!addresses.empty()) part.from = addresses[from];
-    if (!addresses.empty()) part.to = addresses[i];
-    parts.push_back(part);
+    addParts(*step.collective, {plan.spec(step.operands[from]), plan.spec(operand), addressOf(from), addressOf(i)},
+             parts);
   }
   return parts;
 }

@@ -124,7 +124,7 @@ class GatheredCodes final : public Kernel {
     return reinterpret_cast<std::uint8_t*>(at(pointers, index));
   }
   std::byte* scaleIn(std::span<std::byte* const> pointers, int index) const {
-    return at(pointers, index) + partsOf(spec(index)).scalesOffset;
+    return at(pointers, index) + tensorScaleOffset(spec(index));
   }
 
   const Plan& m_plan;
@@ -134,6 +134,11 @@ class GatheredCodes final : public Kernel {
 };
 
 }  // namespace
+
+std::int64_t tensorScaleOffset(const TensorSpec& copy) {
+  const CopyParts parts = partsOf(copy);
+  return isNvfp4(copy.quantized->scaling) ? parts.amaxOffset : parts.scalesOffset;
+}
 
 GatheredCodesOperands::GatheredCodesOperands(const Step& step)
     : rows(indexOf(step, {0, OperandKind::Input, 0})),

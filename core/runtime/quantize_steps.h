@@ -66,6 +66,9 @@ void quantizeReference(const TensorQuantizers& quantizers, const Tensor& x, cons
 /// The kernel "quantize" by means of it.
 std::unique_ptr<Kernel> makeQuantizeReference(const Graph& graph, const Plan& plan, const Step& step);
 
+/// Offset of the scale of a whole quantized tensor, or of its amax if blocks have scales. Requires one.
+std::int64_t tensorScaleOffset(const TensorSpec& copy);
+
 /// The operands of kernel "gathered_codes", by index. The encoded values of `whole`, which all ranks sent, are there;
 /// its scale is that of this rank's rows. columnwise: its transpose; -1: not requested.
 struct GatheredCodesOperands {

@@ -41,11 +41,26 @@ bool readNumbers(std::string_view text, LinkProtocol& protocol) {
          protocol.bandwidthGBps > 0.0 && std::isfinite(protocol.hopUs) && std::isfinite(protocol.bandwidthGBps);
 }
 
-void addCompute(const StepRecord& step, RankPrediction& prediction) {
-  if (step.samplesNs.empty()) return;
+StepTime addStep(const StepRecord& step, const RankLink& link, RankPrediction& prediction) {
+  if (!step.collective.empty()) {
+    if (!step.exchanges()) return {};
+    prediction.wireBytes += step.wireBytes;
+    return timeOf(link, step.collective, step.wireBytes, prediction.ranks);
+  }
+  if (step.samplesNs.empty()) return {};
   const SampleStats stats = summarize(step.samplesNs);
   prediction.computeNs += stats.median;
   prediction.compute += {stats.lowerQuartile, stats.upperQuartile};
+  return {.computeNs = stats.median};
+}
+
+RankPrediction predictOne(const VariantRecord& variant, const Plan& plan, const Graph& graph, int ranks,
+                          const RankLink& link) {
+  RankPrediction prediction{.ranks = ranks, .variant = variant.name};
+  std::vector<StepTime> times;
+  for (const StepRecord& step : variant.steps) times.push_back(addStep(step, link, prediction));
+  for (const OverlapEstimate& each : estimateOverlap(plan, graph, ranks, times)) prediction.overlap += each;
+  return prediction;
 }
 
 }  // namespace
@@ -63,12 +78,6 @@ Result<RankLink> parseLink(std::string_view text) {
                ErrorKind::Usage};
 }
 
-TimeRange& TimeRange::operator+=(const TimeRange& other) {
-  lowNs += other.lowNs;
-  highNs += other.highNs;
-  return *this;
-}
-
 TimeRange collectiveTime(const RankLink& link, std::string_view kind, double wireBytes, int ranks) {
   const double hops = (kind == "all-reduce" ? 2.0 : 1.0) * (ranks - 1);
   double fastestNs = HUGE_VAL;
@@ -81,51 +90,70 @@ TimeRange collectiveTime(const RankLink& link, std::string_view kind, double wir
   return {std::max(0.0, fastestNs - errorNs), fastestNs + errorNs};
 }
 
-std::vector<RankPrediction> predict(const RunRecord& rank0, const RankLink& link) {
+StepTime timeOf(const RankLink& link, std::string_view kind, std::int64_t wireBytes, int ranks) {
+  const TimeRange empty = collectiveTime(link, kind, 0.0, ranks);
+  return {.communication = collectiveTime(link, kind, static_cast<double>(wireBytes), ranks),
+          .latencyNs = std::max(0.0, empty.highNs - kSmallErrorNs)};
+}
+
+TimeRange RankPrediction::total() const {
+  TimeRange sum = compute;
+  return sum += overlap.exposed();
+}
+
+std::vector<RankPrediction> predict(const RunRecord& rank0, const Analysis& analysis, const RankLink& link) {
   std::vector<RankPrediction> predictions;
-  for (const VariantRecord& variant : rank0.variants) {
-    RankPrediction& prediction =
-        predictions.emplace_back(RankPrediction{.ranks = rank0.settings.ranks, .variant = variant.name});
-    for (const StepRecord& step : variant.steps) {
-      if (step.collective.empty()) {
-        addCompute(step, prediction);
-        continue;
-      }
-      if (!step.exchanges()) continue;
-      prediction.wireBytes += step.wireBytes;
-      prediction.communication +=
-          collectiveTime(link, step.collective, static_cast<double>(step.wireBytes), rank0.settings.ranks);
-    }
-  }
+  for (const VariantRecord& variant : rank0.variants)
+    predictions.push_back(predictOne(variant, variant.name == "fused" ? *analysis.fusedPlan : *analysis.unfusedPlan,
+                                     analysis.graph(), rank0.settings.ranks, link));
   return predictions;
+}
+
+OverlapEstimate measuredOverlap(const VariantRecord& variant, const Plan& plan, const Graph& graph, int ranks) {
+  OverlapEstimate sum;
+  std::vector<StepTime> times;
+  double hiddenNs = 0.0;
+  for (const StepRecord& step : variant.steps) {
+    const double wholeNs = step.exposedNs + step.hiddenNs;
+    const bool computes = step.collective.empty() && !step.samplesNs.empty();
+    times.push_back(
+        {.computeNs = computes ? summarize(step.samplesNs).median : 0.0, .communication = {wholeNs, wholeNs}});
+    hiddenNs += step.hiddenNs;
+  }
+  for (const OverlapEstimate& each : estimateOverlap(plan, graph, ranks, times)) sum += each;
+  sum.hidden = {hiddenNs, hiddenNs};
+  return sum;
 }
 
 Json toJson(const std::vector<RankPrediction>& predictions, const RankLink& link) {
   Json list = Json::array();
-  for (const RankPrediction& each : predictions)
-    list.push_back({{"ranks", each.ranks},
-                    {"variant", each.variant},
-                    {"computeNs", each.computeNs},
-                    {"computeLowNs", each.compute.lowNs},
-                    {"computeHighNs", each.compute.highNs},
-                    {"communicationLowNs", each.communication.lowNs},
-                    {"communicationHighNs", each.communication.highNs},
-                    {"bytesSentPerRank", each.wireBytes}});
+  for (const RankPrediction& each : predictions) {
+    Json& prediction = list.emplace_back(toJson(each.overlap));
+    prediction.update({{"ranks", each.ranks},
+                       {"variant", each.variant},
+                       {"computeNs", each.computeNs},
+                       {"computeLowNs", each.compute.lowNs},
+                       {"computeHighNs", each.compute.highNs},
+                       {"totalLowNs", each.total().lowNs},
+                       {"totalHighNs", each.total().highNs},
+                       {"bytesSentPerRank", each.wireBytes}});
+  }
   return {{"link", link.name}, {"linkSource", link.source}, {"predictions", list}};
 }
 
 Json predictionSchema() {
-  const Json prediction =
-      schema::object({{"ranks", schema::integer()},
-                      {"variant", schema::text()},
-                      {"computeNs", schema::number("Compute time of one rank, measured.")},
-                      {"computeLowNs", schema::number("Sum of the lower quartiles.")},
-                      {"computeHighNs", schema::number("Sum of the upper quartiles.")},
-                      {"communicationLowNs", schema::number("Predicted by the model of the link.")},
-                      {"communicationHighNs", schema::number("Predicted by the model of the link.")},
-                      {"bytesSentPerRank", schema::integer("Bytes that each rank sends.")}});
-  return schema::object(
-      {{"link", schema::text()}, {"linkSource", schema::text()}, {"predictions", schema::list(prediction)}});
+  schema::Fields fields = overlapEstimateFields();
+  fields.insert(fields.end(), {{"ranks", schema::integer()},
+                               {"variant", schema::text()},
+                               {"computeNs", schema::number("Compute time of one rank, measured.")},
+                               {"computeLowNs", schema::number("Sum of the lower quartiles.")},
+                               {"computeHighNs", schema::number("Sum of the upper quartiles.")},
+                               {"totalLowNs", schema::number("Compute time and exposed communication.")},
+                               {"totalHighNs", schema::number("Compute time and exposed communication.")},
+                               {"bytesSentPerRank", schema::integer("Bytes that each rank sends.")}});
+  return schema::object({{"link", schema::text()},
+                         {"linkSource", schema::text()},
+                         {"predictions", schema::list(schema::object(fields))}});
 }
 
 }  // namespace fuseline

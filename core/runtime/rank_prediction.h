@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/plan/analysis.h"
 #include "core/profile/run_record.h"
+#include "core/runtime/overlap_estimate.h"
 #include "core/support/json.h"
 #include "core/support/result.h"
 
@@ -29,29 +31,30 @@ struct RankLink {
 /// "nvlink4", "pcie5", or a latency and a bandwidth: "5us,100GB/s". Errors (Usage): neither, with the names.
 Result<RankLink> parseLink(std::string_view text);
 
-struct TimeRange {
-  double lowNs = 0.0;
-  double highNs = 0.0;
-  TimeRange& operator+=(const TimeRange& other);
-};
-
 /// Time of a ring. kind: as in StepRecord::collective; wireBytes: sent by each rank. The range is the expected error of
 /// such a model: 10 us below 1 MB, 30 % below 64 MB, 15 % above.
 TimeRange collectiveTime(const RankLink& link, std::string_view kind, double wireBytes, int ranks);
+/// The same, as the time of a step.
+StepTime timeOf(const RankLink& link, std::string_view kind, std::int64_t wireBytes, int ranks);
 
 struct RankPrediction {
   int ranks = 1;
   std::string variant;
   double computeNs = 0.0;  // measured: the sum of the steps' medians
   TimeRange compute;       // with the sums of their quartiles
-  TimeRange communication;
+  OverlapEstimate overlap;
   std::int64_t wireBytes = 0;
 
-  TimeRange total() const { return {compute.lowNs + communication.lowNs, compute.highNs + communication.highNs}; }
+  /// With the communication that the plan does not hide.
+  TimeRange total() const;
 };
 
-/// From a run of rank 0 alone; nothing of the communication is hidden behind computing. One a variant.
-std::vector<RankPrediction> predict(const RunRecord& rank0, const RankLink& link);
+/// From a run of rank 0 alone, with the plans of `analysis`. One a variant.
+std::vector<RankPrediction> predict(const RunRecord& rank0, const Analysis& analysis, const RankLink& link);
+
+/// Measured communication of a run on several ranks, which was planned as `plan`, and what Userbuffers would hide of
+/// it.
+OverlapEstimate measuredOverlap(const VariantRecord& variant, const Plan& plan, const Graph& graph, int ranks);
 
 Json toJson(const std::vector<RankPrediction>& predictions, const RankLink& link);
 Json predictionSchema();

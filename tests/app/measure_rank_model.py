@@ -33,9 +33,12 @@ def median(values: list[float]) -> float:
 
 def collectives(record: dict) -> list[tuple[str, int, float]]:
     """Kind, bytes that a rank sends and nanoseconds of every collective of the unfused plan."""
-    steps = next(variant for variant in record["variants"] if variant["name"] == "unfused")["steps"]
-    return [(step["collective"], step["wireBytes"], step["transferNs"]) for step in steps
+    return [(step["collective"], step["bytesSentPerRank"], step["transferNs"]) for step in steps_of(record, "unfused")
             if step.get("collective") and step.get("transferNs", 0) > 0]
+
+
+def steps_of(record: dict, name: str) -> list[dict]:
+    return next(variant for variant in record["variants"] if variant["name"] == name)["steps"]
 
 
 def hops(kind: str) -> int:
@@ -70,23 +73,31 @@ def main() -> None:
     latency_ns, byte_ns = fitted(points)
     link = f"{max(latency_ns, 1) / 1e3:.3f}us,{1 / max(byte_ns, 1e-6):.3f}GB/s"
     print(f"link fitted to {len(points)} collectives: {link}")
+    errors = []
     print(f"{'collective':>15} {'bytes sent':>11} {'measured us':>12} {'model us':>9} {'error':>7}")
     for kind, wire_bytes, ns in sorted(points):
         model = hops(kind) * latency_ns + wire_bytes * byte_ns
+        errors.append(abs(model / ns - 1))
         print(f"{kind:>15} {wire_bytes:>11} {ns / 1e3:>12.1f} {model / 1e3:>9.1f} {100 * (model / ns - 1):>+6.0f} %")
-    print(f"{'pipeline':>22} {'plan':>8} {'measured us':>12} {'with overlap':>13} {'predicted us':>18} {'error':>7}")
+    print(f"median error of a collective: {100 * median(errors):.0f} %")
+    errors = []
+    print(f"{'pipeline':>22} {'plan':>8} {'overlap':>8} {'measured us':>12} {'hidden us':>10} {'predicted us':>18} {'hidden us':>10} "
+          f"{'error':>7}")
     for name, size in PIPELINES.items():
-        alone = fuseline(given.program, size, *ranks, "--no-overlap")["record"]
-        beside = fuseline(given.program, size, *ranks)["record"]
-        predicted = fuseline(given.program, size, "--predict-ranks", str(RANKS), "--link", link,
-                             "--iterations", given.iterations)["predictions"]
-        for each in (row for row in predicted if row["ranks"] == RANKS):
-            measured = total_ns(alone, each["variant"])
-            low = each["computeLowNs"] + each["communicationLowNs"]
-            high = each["computeHighNs"] + each["communicationHighNs"]
-            middle = each["computeNs"] + (each["communicationLowNs"] + each["communicationHighNs"]) / 2
-            print(f"{name:>22} {each['variant']:>8} {measured / 1e3:>12.0f} {total_ns(beside, each['variant']) / 1e3:>13.0f} "
-                  f"{low / 1e3:>8.0f} to {high / 1e3:>6.0f} {100 * (middle / measured - 1):>+6.0f} %")
+        for overlap, options in (("off", ["--no-overlap"]), ("on", [])):
+            measured = fuseline(given.program, size, *ranks, *options)["record"]
+            predicted = fuseline(given.program, size, "--predict-ranks", str(RANKS), "--link", link,
+                                 "--iterations", given.iterations, *options)["predictions"]
+            for each in (row for row in predicted if row["ranks"] == RANKS):
+                ns = total_ns(measured, each["variant"])
+                hidden = sum(step.get("hiddenNs", 0) for step in steps_of(measured, each["variant"]))
+                low, high = each["totalLowNs"], each["totalHighNs"]
+                error = (low + high) / 2 / ns - 1
+                errors.append(abs(error))
+                print(f"{name:>22} {each['variant']:>8} {overlap:>8} {ns / 1e3:>12.0f} {hidden / 1e3:>10.0f} "
+                      f"{low / 1e3:>8.0f} to {high / 1e3:>6.0f} {(each['hiddenLowNs'] + each['hiddenHighNs']) / 2e3:>10.0f} "
+                      f"{100 * error:>+6.0f} %")
+    print(f"median error of a pipeline: {100 * median(errors):.0f} %")
 
 
 if __name__ == "__main__":

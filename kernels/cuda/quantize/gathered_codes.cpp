@@ -31,7 +31,7 @@ class GatheredCodes final : public Kernel {
   static std::byte* at(Pointers pointers, int index) { return pointers[static_cast<std::size_t>(index)]; }
   const TensorSpec& spec(int index) const { return m_plan.spec(m_step.operands[static_cast<std::size_t>(index)]); }
   float* scaleIn(Pointers pointers, int index) const {
-    return reinterpret_cast<float*>(at(pointers, index) + partsOf(spec(index)).scalesOffset);
+    return reinterpret_cast<float*>(at(pointers, index) + tensorScaleOffset(spec(index)));
   }
 
   const Plan& m_plan;

@@ -90,9 +90,14 @@ TEST(Ranks, ThePlanOfOneOfThemHasItsCommunication) {
   EXPECT_TRUE(std::ranges::is_permutation(kinds, expected)) << json["communication"];
   EXPECT_EQ(json["communication"][0]["wireBytes"], 24 * 48 * 2 / 2);
   EXPECT_EQ(json["communication"][0]["op"], "fc1");
+  EXPECT_GT(json["communication"][0]["estimate"]["communicationHighNs"], 0.0);
 
   const ProgramResult tree = fuseline("fuse " + example);
   EXPECT_TRUE(has(tree.out, "Communication of each of 2 ranks")) << tree.out;
+  const ProgramResult large = fuseline("suggest --ranks 2 --set M=4096 --set H=8192 " +
+                                       quoted(FUSELINE_SOURCE_DIR "/resources/examples/tensor_parallel_mlp.fuseline"));
+  EXPECT_TRUE(has(unbroken(large.out), "of which the plan hides")) << large.out;
+  EXPECT_TRUE(has(unbroken(large.out), "Userbuffers would hide about")) << large.out;
   const ProgramResult op = fuseline("explain " + example + " fc2");
   EXPECT_TRUE(has(op.out, "reduce-scatter")) << op.out;
   EXPECT_FALSE(has(op.out, "fc1.linear.gather")) << op.out;

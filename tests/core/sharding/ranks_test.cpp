@@ -231,30 +231,56 @@ std::vector<std::string> quantizedGathersOf(const Graph& whole, const Recipe& ch
   const Graph graph = applyRecipe(local.graph, chosen, ignored);
   const Plan plan = makePlan(graph, unfused(graph));
   std::vector<std::string> texts;
-  for (const Step& step : plan.steps)
-    if (step.collective && !step.collective->isWait() && step.collective->kind == CollectiveKind::AllGather)
-      texts.push_back(
-          fmt::format("{} {} {}", phaseName(step.phase), step.name,
-                      wholeBytes(CollectiveKind::AllGather, collectiveParts(plan, step, {}).front(), kRanks)));
+  for (const Step& step : plan.steps) {
+    if (!step.collective || step.collective->isWait() || step.collective->kind != CollectiveKind::AllGather) continue;
+    std::int64_t bytes = 0;
+    for (const CollectivePart& part : collectiveParts(plan, step, {}))
+      bytes += wholeBytes(CollectiveKind::AllGather, part, kRanks);
+    texts.push_back(fmt::format("{} {} {}", phaseName(step.phase), step.name, bytes));
+  }
   return texts;
 }
 
-// TransformerEngine gathers encoded values, one byte an element; with block scales it needs both directions.
+Graph twoLayers(std::int64_t rows, ExecutionMode pass = ExecutionMode::Training) {
+  return chain(
+      DType::BF16, {rows, 128},
+      {parallel(linear(256, "fc1"), "column", true), link("GELU", "act"), parallel(linear(128, "fc2"), "row", true)},
+      {.pass = pass});
+}
+
+// TransformerEngine gathers encoded values, one byte an element, and transposes them.
 TEST(RankPlans, GathersCarryQuantizedValuesWithOneScale) {
   constexpr int kElements = 256 * 128;
-  const Graph whole = chain(
-      DType::BF16, {256, 128},
-      {parallel(linear(256, "fc1"), "column", true), link("GELU", "act"), parallel(linear(128, "fc2"), "row", true)});
   Attributes ownScales;
   ownScales.set("reduce_amax", false);
   const std::vector<std::string> codes = {fmt::format("forward fc1.gather {}", kElements),
                                           fmt::format("backward fc2.sum {}", kElements)};
   const std::vector<std::string> numbers = {fmt::format("forward fc1.gather {}", 2 * kElements),
                                             fmt::format("backward fc2.sum {}", 2 * kElements)};
-  EXPECT_EQ(quantizedGathersOf(whole, recipe("DelayedScaling")), codes);
-  EXPECT_EQ(quantizedGathersOf(whole, recipe("Float8CurrentScaling")), codes);
-  EXPECT_EQ(quantizedGathersOf(whole, recipe("DelayedScaling", ownScales)), numbers);
-  EXPECT_EQ(quantizedGathersOf(whole, recipe("MXFP8BlockScaling")), numbers);
+  EXPECT_EQ(quantizedGathersOf(twoLayers(256), recipe("DelayedScaling")), codes);
+  EXPECT_EQ(quantizedGathersOf(twoLayers(256), recipe("Float8CurrentScaling")), codes);
+  EXPECT_EQ(quantizedGathersOf(twoLayers(256), recipe("DelayedScaling", ownScales)), numbers);
+}
+
+// TransformerEngine gathers the values and scales of each direction when a GEMM needs it, unless a block would have
+// rows of two ranks.
+TEST(RankPlans, GathersCarryValuesAndScalesOfBlocks) {
+  constexpr int kElements = 256 * 128;
+  constexpr int kMx = kElements + kElements / 32;
+  EXPECT_EQ(
+      quantizedGathersOf(twoLayers(256), recipe("MXFP8BlockScaling")),
+      (std::vector<std::string>{fmt::format("forward fc1.gather {}", kMx), fmt::format("backward fc2.sum {}", 2 * kMx),
+                                fmt::format("backward fc1.gather {}", kMx)}));
+  EXPECT_EQ(quantizedGathersOf(twoLayers(256 + 32), recipe("MXFP8BlockScaling")).front(),
+            fmt::format("forward fc1.gather {}", 2 * (256 + 32) * 128));
+  const auto inference = [](const char* name) {
+    return quantizedGathersOf(twoLayers(256, ExecutionMode::Inference), recipe(name));
+  };
+  EXPECT_EQ(inference("MXFP8BlockScaling"), (std::vector<std::string>{fmt::format("forward fc1.gather {}", kMx)}));
+  EXPECT_EQ(inference("NVFP4BlockScaling"),
+            (std::vector<std::string>{fmt::format("forward fc1.gather {}", kElements / 2 + kElements / 16)}));
+  EXPECT_EQ(inference("Float8BlockScaling"),
+            (std::vector<std::string>{fmt::format("forward fc1.gather {}", kElements + kElements / 128 * 4)}));
 }
 
 /// Outputs and gradients, with the weights' scales of the whole tensors in each rank: the codes are those of one rank.
@@ -269,6 +295,32 @@ TEST(RankedRecipes, GatheredValuesHaveTheScaleOfAllRanks) {
     const RankedRun several = runOnRanks(whole, shares, options);
     ASSERT_EQ(one.problem + several.problem, "");
     EXPECT_EQ(firstDifferenceInNorm(several.results, one.results, 1e-5), "") << backend->device().id;
+  }
+}
+
+/// Blocks of the whole tensors are those of the ranks, so that only sums of partial gradients are rounded apart.
+TEST(RankedRecipes, GatheredBlocksAreThoseOfOneRank) {
+  constexpr int kRanks = 2;
+  struct Case {
+    const char* recipe;
+    ExecutionMode pass;
+    double tolerance = 1e-5;
+  };
+  // Under NVFP4BlockScaling the weight of a rank has an amax of its own.
+  for (const auto& [name, pass, tolerance] :
+       {Case{"MXFP8BlockScaling", ExecutionMode::Training}, Case{"MXFP8BlockScaling", ExecutionMode::Inference},
+        Case{"NVFP4BlockScaling", ExecutionMode::Inference, 0.1},
+        Case{"Float8BlockScaling", ExecutionMode::Inference}}) {
+    const Graph whole = chain(DType::F32, {256, 384}, {parallel(linear(256, "fc1"), "column", true)}, {.pass = pass});
+    for (const std::shared_ptr<Backend>& backend : {cpu::makeCpuBackend(), makeReferenceBackend()}) {
+      std::vector<std::shared_ptr<Backend>> shares;
+      for (int rank = 0; rank < kRanks; ++rank) shares.push_back(backend->shareOf(kRanks));
+      const RankedRunOptions options{.recipe = recipe(name)};
+      const RankedRun one = runOnOneRank(whole, backend, options);
+      const RankedRun several = runOnRanks(whole, shares, options);
+      ASSERT_EQ(one.problem + several.problem, "") << name;
+      EXPECT_EQ(firstDifferenceInNorm(several.results, one.results, tolerance), "") << name << backend->device().id;
+    }
   }
 }
 
