@@ -23,6 +23,7 @@ InterruptWatch::InterruptWatch() {
   sigemptyset(&m_signals);
   sigaddset(&m_signals, SIGINT);
   sigaddset(&m_signals, SIGTERM);
+  sigaddset(&m_signals, SIGUSR1);  // mpirun passes it on to ranks
   if (!isIgnored(SIGHUP)) sigaddset(&m_signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &m_signals, &m_previous);
   m_thread = std::jthread([this](const std::stop_token& ended) { watch(ended); });

@@ -570,7 +570,7 @@ Result<int> runAnywhere(const RunOptions& options, Context& context) {
     return Error{fmt::format("{}: expected several ranks. Add --ranks N.",
                              options.hosts.empty() ? "--ranks-as " + options.ranksAs : "--hosts " + options.hosts),
                  ErrorKind::Usage};
-  if (wantsMpi) return startUnderMpi(options.spec.ranks, options.hosts);
+  if (wantsMpi) return startUnderMpi(options.spec.ranks, options.hosts, context.err);
   return superviseRanks(options.spec.ranks, context.err);
 }
 

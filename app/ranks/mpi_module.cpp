@@ -1,14 +1,14 @@
-// dlopen of the module, exec of mpirun.
+// dlopen of the module, the command line of mpirun.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/ranks/mpi_module.h"
 
 #include "app/ranks/supervisor.h"
 #include "kernels/mpi/module.h"
 
-#include <cerrno>
+#include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include <dlfcn.h>
@@ -25,6 +25,22 @@ Error noMpi(const std::string& reason) {
           ErrorKind::NoDevice};
 }
 
+/// Threads that start meanwhile leave signals to those of this program: one of MPI's would end the process.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &m_previous);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &m_previous, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t m_previous{};
+};
+
 }  // namespace
 
 Result<std::shared_ptr<Exchange>> joinMpi(std::optional<Seconds> rankTimeout) {
@@ -38,13 +54,14 @@ Result<std::shared_ptr<Exchange>> joinMpi(std::optional<Seconds> rankTimeout) {
   auto* const join = reinterpret_cast<mpi::Join*>(dlsym(library, mpi::kJoinSymbol));
   if (!handshake || !join || std::string_view(handshake()) != mpi::kModuleHandshake)
     return noMpi("its module belongs to another build of Fuseline. Build both together.");
+  const BlockedSignals blocked;
   const char* problem = "";
   Exchange* const exchange = join(rankTimeout.value_or(Seconds(0.0)).count(), &problem);
   if (!exchange) return noMpi(problem);
   return std::shared_ptr<Exchange>(exchange);
 }
 
-Error startUnderMpi(int ranks, const std::string& hosts) {
+Result<int> startUnderMpi(int ranks, const std::string& hosts, std::ostream& err) {
   std::vector<std::string> words = {"mpirun", "-n", std::to_string(ranks), "--bind-to", "none"};
   if (geteuid() == 0) words.emplace_back("--allow-run-as-root");
   if (hosts.empty()) words.emplace_back("--oversubscribe");
@@ -53,13 +70,9 @@ Error startUnderMpi(int ranks, const std::string& hosts) {
   words.push_back(std::filesystem::read_symlink("/proc/self/exe", ignored).string());
   const std::vector<std::string> own = ownArguments();
   words.insert(words.end(), own.begin() + 1, own.end());
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
   // A rank that is killed while it holds the lock of PMIx's shared memory would leave mpirun waiting for ever.
   setenv("PMIX_MCA_gds", "hash", /*overwrite=*/0);
-  execvp("mpirun", arguments.data());
-  return noMpi(fmt::format("mpirun does not start: {}. Install openmpi-bin.", std::strerror(errno)));
+  return superviseMpirun(std::move(words), err);
 }
 
 }  // namespace fuseline

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
 
 namespace fuseline {
@@ -14,8 +15,8 @@ namespace fuseline {
 /// This process as a rank of the MPI job that has started it. Errors (NoDevice): there is no module, or no MPI.
 Result<std::shared_ptr<Exchange>> joinMpi(std::optional<Seconds> rankTimeout);
 
-/// Replaces this process by `mpirun -n ranks` of the same command. hosts: as mpirun's --host; empty: this machine. Does
-/// not return unless it fails. Errors (NoDevice): there is no mpirun.
-Error startUnderMpi(int ranks, const std::string& hosts);
+/// Runs `mpirun -n ranks` of the same command, and returns its exit code. hosts: as mpirun's --host; empty: this
+/// machine. Errors (NoDevice): there is no mpirun.
+Result<int> startUnderMpi(int ranks, const std::string& hosts, std::ostream& err);
 
 }  // namespace fuseline

@@ -107,18 +107,43 @@ struct ChildStart {
   _exit(static_cast<int>(ErrorKind::RunFailed));
 }
 
-class Supervisor {
+/// Signals of children and of people, which are waited for.
+class WatchedSignals {
  public:
-  Supervisor(int ranks, std::ostream& err) : m_err(err), m_children(static_cast<std::size_t>(ranks)) {
+  WatchedSignals() {
     sigemptyset(&m_watched);
     for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&m_watched, signal);
     pthread_sigmask(SIG_BLOCK, &m_watched, &m_previous);
   }
+  ~WatchedSignals() { pthread_sigmask(SIG_SETMASK, &m_previous, nullptr); }
+  WatchedSignals(const WatchedSignals&) = delete;
+  WatchedSignals& operator=(const WatchedSignals&) = delete;
+
+  const sigset_t& previous() const { return m_previous; }
+
+  /// A signal of a person, if one comes soon.
+  std::optional<int> next() const {
+    constexpr timespec kPoll{.tv_sec = 0, .tv_nsec = 100'000'000};
+    const int signal = sigtimedwait(&m_watched, nullptr, &kPoll);
+    return signal > 0 && signal != SIGCHLD ? std::optional(signal) : std::nullopt;
+  }
+
+ private:
+  sigset_t m_watched{};
+  sigset_t m_previous{};
+};
+
+void sayCancelledEarly(std::ostream& err) {
+  err << "fuseline: The run was cancelled before its first round; nothing was written." << std::endl;
+}
+
+class Supervisor {
+ public:
+  Supervisor(int ranks, std::ostream& err) : m_err(err), m_children(static_cast<std::size_t>(ranks)) {}
   ~Supervisor() {
     kill(SIGKILL);
     for (ChildRank& child : m_children)
       if (child.process > 0 && !child.status) waitpid(child.process, nullptr, 0);
-    pthread_sigmask(SIG_SETMASK, &m_previous, nullptr);
   }
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
@@ -145,7 +170,7 @@ class Supervisor {
   int size() const { return static_cast<int>(m_children.size()); }
 
   Result<void> startRank(int rank, const std::vector<int>& sockets) {
-    ChildStart start{.words = ownArguments(), .sockets = sockets, .signals = m_previous, .parent = getpid()};
+    ChildStart start{.words = ownArguments(), .sockets = sockets, .signals = m_signals.previous(), .parent = getpid()};
     start.hasInput = rank == 0;
     for (char** variable = environ; *variable; ++variable) start.variables.emplace_back(*variable);
     start.variables.push_back(fmt::format("{}={}", kRankVariable, rank));
@@ -162,9 +187,10 @@ class Supervisor {
 
   /// Waits for a signal, but not for long.
   void passSignalOn() {
-    constexpr timespec kPoll{.tv_sec = 0, .tv_nsec = 100'000'000};
-    const int signal = sigtimedwait(&m_watched, nullptr, &kPoll);
-    if (signal > 0 && signal != SIGCHLD) kill(signal);
+    const std::optional<int> signal = m_signals.next();
+    if (!signal) return;
+    m_passedOn = *signal;
+    kill(*signal);
   }
 
   void lookAtChildren() {
@@ -188,7 +214,8 @@ class Supervisor {
     m_failedAt = Clock::now();
     if (!WIFSIGNALED(*child.status)) return;  // it has spoken itself
     const int signal = WTERMSIG(*child.status);
-    if (signal == SIGPIPE) return;  // the reader of the output has seen enough
+    if (signal == SIGPIPE) return;                              // the reader of the output has seen enough
+    if (signal == m_passedOn) return sayCancelledEarly(m_err);  // ranks that run end by themselves
     m_err << fmt::format("fuseline: {} was killed by signal {} ({}); this ends the run.", describe(child), signal,
                          strsignal(signal))
           << std::endl;
@@ -221,11 +248,43 @@ class Supervisor {
 
   std::ostream& m_err;
   std::vector<ChildRank> m_children;  // by rank
-  sigset_t m_watched{};
-  sigset_t m_previous{};
+  WatchedSignals m_signals;
+  int m_passedOn = 0;
   const ChildRank* m_firstFailed = nullptr;
   Clock::time_point m_failedAt;
 };
+
+constexpr int kNotStarted = 127;  // as shells say it
+
+/// Ctrl-C in a terminal reaches the group of its processes: mpirun has one of its own, and cannot read there.
+[[noreturn]] void becomeMpirun(const sigset_t& signals, pid_t parent, char* const* words) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(static_cast<int>(ErrorKind::RunFailed));
+  const int nothing = isatty(STDIN_FILENO) != 0 ? open("/dev/null", O_RDONLY) : -1;
+  if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+  sigprocmask(SIG_SETMASK, &signals, nullptr);
+  execvp(words[0], words);
+  _exit(kNotStarted);
+}
+
+/// mpirun kills its ranks a second after SIGINT and SIGTERM, but passes SIGUSR1 on to them: they cancel their run.
+/// While ranks start, and at another request, mpirun itself is ended. Returns its status, as waitpid() gives it.
+int waitForMpirun(pid_t mpirun, const WatchedSignals& signals, bool& wasCancelled) {
+  constexpr auto kSameRequest = std::chrono::milliseconds(500);  // `timeout` sends its signal twice
+  constexpr auto kStart = std::chrono::seconds(1);
+  const Clock::time_point begin = Clock::now();
+  Clock::time_point first;
+  int status = 0;
+  while (waitpid(mpirun, &status, WNOHANG) == 0) {
+    const std::optional<int> signal = signals.next();
+    if (!signal || (wasCancelled && Clock::now() - first < kSameRequest)) continue;
+    ::kill(mpirun, wasCancelled || Clock::now() - begin < kStart ? SIGTERM : SIGUSR1);
+    if (!wasCancelled) first = Clock::now();
+    wasCancelled = true;
+  }
+  return status;
+}
 
 }  // namespace
 
@@ -234,6 +293,23 @@ std::vector<std::string> ownArguments() {
   std::vector<std::string> words;
   for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
   return words;
+}
+
+Result<int> superviseMpirun(std::vector<std::string> words, std::ostream& err) {
+  const WatchedSignals signals;
+  const std::vector<char*> pointers = ChildStart::pointersTo(words);
+  const pid_t parent = getpid();
+  const pid_t mpirun = fork();
+  if (mpirun < 0) return systemError("fork");
+  if (mpirun == 0) becomeMpirun(signals.previous(), parent, pointers.data());
+  bool wasCancelled = false;
+  const int status = waitForMpirun(mpirun, signals, wasCancelled);
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(ErrorKind::RunFailed);
+  if (code == kNotStarted) return Error{"mpirun does not start. Install openmpi-bin.", ErrorKind::NoDevice};
+  const bool hasSpoken = code == 0 || code == static_cast<int>(ErrorKind::RunFailed);  // rank 0
+  if (!wasCancelled || (hasSpoken && WIFEXITED(status))) return code;
+  sayCancelledEarly(err);
+  return static_cast<int>(ErrorKind::RunFailed);
 }
 
 Result<int> superviseRanks(int ranks, std::ostream& err) {

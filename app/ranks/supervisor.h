@@ -18,4 +18,8 @@ std::vector<std::string> ownArguments();
 /// rank 0, or that of the first rank that failed. Errors (RunFailed): no process, no socket.
 Result<int> superviseRanks(int ranks, std::ostream& err);
 
+/// Runs this command of mpirun, and waits for it. Canceling ends the run between rounds, with what was measured; a
+/// second time ends mpirun. Returns its exit code. Errors (NoDevice): there is no mpirun.
+Result<int> superviseMpirun(std::vector<std::string> words, std::ostream& err);
+
 }  // namespace fuseline

@@ -4,6 +4,7 @@
 
 #include "core/fusion/rule_text.h"
 #include "core/plan/fusion_edits.h"
+#include "core/runtime/planned_collectives.h"
 #include "ui/fusions/gain_text.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/card.h"
@@ -165,7 +166,8 @@ QWidget* FusionCard::makeDetails() {
   layout->addWidget(outcome);
   layout->addWidget(makeSentence(toQt(m_attempt.explanation), m_details));
   const DeviceModel& device = m_session.plan().analysis()->report.device;
-  for (const QString& gain : {predictedText(m_attempt, device), measuredText(m_attempt)}) {
+  const QString overlap = toQt(userbuffersText(*m_session.plan().analysis(), m_attempt));
+  for (const QString& gain : {predictedText(m_attempt, device), measuredText(m_attempt), overlap}) {
     if (gain.isEmpty()) continue;
     QLabel* label = makeGain(gain, {});
     label->setWordWrap(true);
