@@ -159,6 +159,7 @@ void addEmbedding(OnnxGraph& graph, OnnxQuantization&) { addOnnxEmbedding(graph)
 void addTiedLinear(OnnxGraph& graph, OnnxQuantization&) { addOnnxTiedLinear(graph); }
 
 void addRouter(OnnxGraph& graph, OnnxQuantization&) { addOnnxRouter(graph); }
+void addAuxLoss(OnnxGraph& graph, OnnxQuantization&) { addOnnxAuxLoss(graph); }
 void addPermute(OnnxGraph& graph, OnnxQuantization&) { addOnnxPermute(graph); }
 void addUnpermute(OnnxGraph& graph, OnnxQuantization&) { addOnnxUnpermute(graph); }
 
@@ -179,7 +180,7 @@ constexpr std::array kOperations = {
     OnnxOperation{"Concat", addConcat},           OnnxOperation{"Embedding", addEmbedding},
     OnnxOperation{"TiedLinear", addTiedLinear},   OnnxOperation{"TopKRouter", addRouter},
     OnnxOperation{"MoEPermute", addPermute},      OnnxOperation{"MoEUnpermute", addUnpermute},
-    OnnxOperation{"Expand", addExpand},
+    OnnxOperation{"Expand", addExpand},           OnnxOperation{"MoEAuxLoss", addAuxLoss},
 };
 
 Error refusal(const Node& node) {

@@ -118,6 +118,8 @@ class Models(unittest.TestCase):
             self.assertEqual(run.returncode, 0, run.stderr)
             self.check_saved(safetensors.torch.load_file(folder / "saved.safetensors"), stored, tensors)
             self.check_module(pipeline, folder)
+            if getattr(config, "output_router_logits", False):
+                self.check_onnx(pipeline, folder, inputs, loss.item())
             dump = safetensors.torch.load_file(folder / "dump.safetensors")
             tensors = {name: tensor for name, tensor in tensors.items() if not name.endswith(BUFFER)}
             expected |= {f"grad.{name}": tensor
@@ -150,6 +152,19 @@ class Models(unittest.TestCase):
                                  check=False, capture_output=True, text=True)
         self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
         self.assertIn("grad.", checked.stdout)
+
+    def check_onnx(self, pipeline, folder, inputs, loss):
+        """The ONNX model, with the auxiliary loss, in onnxruntime."""
+        if importlib.util.find_spec("onnxruntime") is None:
+            return
+        import onnxruntime
+
+        fuseline("export", pipeline, "--to", "onnx", "--set", f"B={BATCH}", "--set", f"S={TOKENS}", "--tensors",
+                 folder / "all.safetensors", "-o", folder / "exported.onnx")
+        session = onnxruntime.InferenceSession(folder / "exported.onnx", providers=["CPUExecutionProvider"])
+        (found,) = session.run(["loss"], {name: tensor.numpy() for name, tensor in inputs.items()})
+        print(f"  loss in onnxruntime {found.item():.7f}, of transformers {loss:.7f}")
+        self.assertLess(abs(found.item() - loss) / abs(loss), 1e-6)
 
     def error(self, dump, variant, name, expected):
         found = dump[f"{variant}/{name}"].double().reshape(expected.shape)

@@ -76,6 +76,7 @@ OPS = [
     op("MakeExtraOutput"),
     op("Reshape", shape=[2, -1, 16]),
     op("Split", sizes=[32, 16, 16]),
+    op("Expand", count=3),
     op("Embedding", [("i64", [2, 5])], num_embeddings=7, embedding_dim=16),
     op("Embedding", [("i64", [2, 5])], num_embeddings=7, embedding_dim=16, positions=True),
     op("TiedLinear", [[6, 64], [10, 64]]),
@@ -85,6 +86,9 @@ OPS = [
     op("TopKRouter", [[2, 3, 16]], topk=4, use_pre_softmax=True, scaling_factor=2.5),
     *(op("TopKRouter", [[6, 48]], topk=4, score_function=score, num_groups=8, group_topk=2, expert_bias=True)
       for score in ("sigmoid", "sqrtsoftplus")),
+    *(op("MoEAuxLoss", [[6, 12], [2, 3, 12], ("i64", [12]), ("i64", [12])], num_layers=2, topk=2, coeff=0.5,
+         score_function=score, z_loss_coeff=0.1) for score in ("softmax", "sigmoid", "sqrtsoftplus")),
+    op("MoEAuxLoss", [[6, 12], ("i64", [12])]),
     *(op("MoEPermute", [[2, 3, 64], ("i64", [2, 3, 2])], num_experts=5, align_size=align) for align in (1, 4)),
     op("MoEUnpermute", [[14, 64], ("i64", [2, 3, 2]), [2, 3, 2]]),
     op("MoEUnpermute", [[5, 64], ("i64", [4, 2])], merging_probs=False),
@@ -138,6 +142,8 @@ def one_op(name, shapes, attributes, dtype="f32"):
         names.append("scales")
     if "padding" in attributes.get("attn_mask_type", ""):
         names += ["cu_seqlens_q", "cu_seqlens_kv"]
+    if attributes.get("num_layers", 1) > 1:
+        names = [name + suffix for name in names for suffix in ("", *map(str, range(1, attributes["num_layers"])))]
     if not attributes.get("merging_probs", True):
         names.remove("probs")
     inputs = []

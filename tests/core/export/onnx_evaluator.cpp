@@ -159,6 +159,10 @@ ReferenceTensor reduced(const ReferenceTensor& x, std::size_t numAxes,
 double sumOf(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 double meanOf(std::span<const double> values) { return sumOf(values) / static_cast<double>(values.size()); }
 double largestOf(std::span<const double> values) { return *std::ranges::max_element(values); }
+double logSumExpOf(std::span<const double> values) {
+  return std::log(std::accumulate(values.begin(), values.end(), 0.0,
+                                  [](double sum, double value) { return sum + std::exp(value); }));
+}
 
 ReferenceTensor layerNormalized(const Tensors& inputs, std::size_t numAxes, double epsilon) {
   const ReferenceTensor& x = inputs[0];
@@ -246,8 +250,10 @@ ReferenceTensor summed(ReferenceTensor x, std::vector<double> axes) {
   std::ranges::sort(axes, std::greater());
   for (const double axis : axes) {
     const auto index = static_cast<std::int64_t>(axis);
-    ReferenceTensor sum = taken(x, index, 0, 1);
-    for (std::int64_t i = 1; i < around(x.shape, index).extent; ++i)
+    ReferenceTensor sum{.shape = x.shape};
+    sum.shape[static_cast<std::size_t>(index)] = 1;
+    sum.values.assign(static_cast<std::size_t>(numElements(sum.shape)), 0.0);
+    for (std::int64_t i = 0; i < around(x.shape, index).extent; ++i)
       sum = elementwise({sum, taken(x, index, i, 1)}, [](Scalars v) { return v[0] + v[1]; });
     x = withoutAxis(std::move(sum), index);
   }
@@ -386,6 +392,7 @@ Tensors computed(const ::onnx::NodeProto& node, Tensors inputs) {
   if (type == "ReduceMean") return {reduced(inputs[0], inputs[1].values.size(), meanOf)};
   if (type == "ReduceSum") return {reduced(inputs[0], inputs[1].values.size(), sumOf)};
   if (type == "ReduceMax") return {amax(node, inputs)};
+  if (type == "ReduceLogSumExp") return {reduced(inputs[0], inputs[1].values.size(), logSumExpOf)};
   if (type == "LayerNormalization")
     return {layerNormalized(inputs, static_cast<std::size_t>(-integer(node, "axis", -1)),
                             static_cast<double>(find(node, "epsilon")->f()))};

@@ -3,6 +3,7 @@
 #include "core/export/onnx/operations/onnx_routing.h"
 
 #include "core/ops/moe_form.h"
+#include "core/ops/moe_loss_form.h"
 
 #include <limits>
 #include <vector>
@@ -38,6 +39,18 @@ OnnxValue softmax(OnnxGraph& graph, const OnnxValue& value, const char* part) {
   return graph.add("Softmax", {value}, part, {{"axis", std::int64_t{-1}}});
 }
 
+OnnxValue scoresOf(OnnxGraph& graph, RouterScore score, const OnnxValue& logits) {
+  if (score == RouterScore::Sigmoid) return graph.add("Sigmoid", {logits}, "scores");
+  if (score == RouterScore::Softmax) return softmax(graph, logits, "scores");
+  return graph.add("Sqrt", {graph.add("Softplus", {logits}, "softplus")}, "scores");
+}
+
+/// Divided by their sum along the last axis.
+OnnxValue normalized(OnnxGraph& graph, const OnnxValue& value, const char* part) {
+  const OnnxValue sum = reduced(graph, value, {-1}, "sum", true);
+  return graph.add("Div", {value, graph.add("Add", {sum, graph.number(kRouterEpsilon)}, "divisor")}, part);
+}
+
 /// value: what `condition` selects. Where takes the dtype of its second input.
 OnnxValue where(OnnxGraph& graph, const OnnxValue& condition, const OnnxValue& value, const OnnxValue& other,
                 const char* part) {
@@ -57,7 +70,7 @@ class RouterNodes {
 
   void add() {
     const OnnxValue logits = m_graph.cast(m_graph.input(), DType::F32);
-    const OnnxValue scores = scoresOf(logits);
+    const OnnxValue scores = scoresOf(m_graph, m_form.score, logits);
     const bool decide = m_form.score != RouterScore::Softmax || (m_form.usesPreSoftmax && m_form.numGroups > 0);
     OnnxValue choice = decide ? scores : logits;
     if (m_form.hasExpertBias) choice = m_graph.add("Add", {choice, m_graph.parameter()}, "biased");
@@ -74,12 +87,6 @@ class RouterNodes {
   }
 
  private:
-  OnnxValue scoresOf(const OnnxValue& logits) {
-    if (m_form.score == RouterScore::Sigmoid) return m_graph.add("Sigmoid", {logits}, "scores");
-    if (m_form.score == RouterScore::Softmax) return softmax(m_graph, logits, "scores");
-    return m_graph.add("Sqrt", {m_graph.add("Softplus", {logits}, "softplus")}, "scores");
-  }
-
   /// With -inf for the experts of other groups.
   OnnxValue inBestGroups(const OnnxValue& choice) {
     Ints apart(m_graph.inputSpec().shape.size() - 1, 0), together = apart;
@@ -101,13 +108,10 @@ class RouterNodes {
     // ONNX's reference evaluator misreads a negative axis here.
     const auto lastAxis = static_cast<std::int64_t>(m_graph.inputSpec().shape.size()) - 1;
     OnnxValue probs = m_graph.add("GatherElements", {from, indices}, "of_chosen", {{"axis", lastAxis}});
-    if (m_form.isSoftmaxOfChosen()) {
+    if (m_form.isSoftmaxOfChosen())
       probs = softmax(m_graph, probs, "probs");
-    } else if (m_form.normalizes) {
-      const OnnxValue sum = reduced(m_graph, probs, {-1}, "sum", true);
-      probs =
-          m_graph.add("Div", {probs, m_graph.add("Add", {sum, m_graph.number(kRouterEpsilon)}, "divisor")}, "probs");
-    }
+    else if (m_form.normalizes)
+      probs = normalized(m_graph, probs, "probs");
     if (m_form.scalingFactor == 1.0) return probs;
     return m_graph.add("Mul", {probs, m_graph.number(m_form.scalingFactor)}, "scaled");
   }
@@ -115,6 +119,61 @@ class RouterNodes {
   OnnxGraph& m_graph;
   RouterForm m_form;
   std::int64_t m_numExperts;
+};
+
+// ---- the auxiliary losses
+
+/// The losses of all layers together: of their tokens for each expert, and of the scores of all their tokens.
+class AuxLossNodes {
+ public:
+  explicit AuxLossNodes(OnnxGraph& graph)
+      : m_graph(graph), m_form(auxLossForm(graph.operation().attributes)), m_numExperts(graph.inputSpec().cols()) {}
+
+  void add() {
+    OnnxValue counts, scores, squares;
+    for (int layer = 0; layer < m_form.layers; ++layer) {
+      const OnnxValue logits = logitsOf(layer);
+      sumUp(counts, m_graph.cast(m_graph.input(m_form.countsSlot(layer)), DType::F32), "counts");
+      sumUp(scores, reduced(m_graph, scoresOfTokens(logits), {0}, "of_tokens", false), "all_scores");
+      if (m_form.zLossCoeff > 0.0) sumUp(squares, squaresOf(logits), "all_squares");
+      m_numTokens += m_graph.inputSpec(m_form.logitsSlot(layer)).rows();
+    }
+    const OnnxValue load = m_graph.add("Mul", {counts, scores}, "load");
+    OnnxValue loss = scaled(reduced(m_graph, load, {0}, "load_sum", false),
+                            m_form.loadFactor(m_numExperts, m_numTokens), "load_loss");
+    if (m_form.zLossCoeff > 0.0)
+      loss = m_graph.add("Add", {loss, scaled(squares, m_form.zFactor(m_numTokens), "z_loss")}, "loss");
+    m_graph.setOutput(0, loss);
+  }
+
+ private:
+  OnnxValue logitsOf(int layer) {
+    const OnnxValue x = m_graph.cast(m_graph.input(m_form.logitsSlot(layer)), DType::F32);
+    return m_graph.add("Reshape", {x, m_graph.integers({-1, m_numExperts})}, "logits");
+  }
+
+  OnnxValue scoresOfTokens(const OnnxValue& logits) {
+    const OnnxValue scores = scoresOf(m_graph, m_form.score, logits);
+    return m_form.score == RouterScore::Softmax ? scores : normalized(m_graph, scores, "shares");
+  }
+
+  OnnxValue squaresOf(const OnnxValue& logits) {
+    const OnnxValue lse = m_graph.add("ReduceLogSumExp", {logits, m_graph.integers({-1})}, "lse");
+    return reduced(m_graph, m_graph.add("Mul", {lse, lse}, "squares"), {0, 1}, "squares_sum", false);
+  }
+
+  void sumUp(OnnxValue& sum, const OnnxValue& value, const char* part) {
+    sum = sum.name.empty() ? value : m_graph.add("Add", {sum, value}, part);
+  }
+
+  OnnxValue scaled(const OnnxValue& value, double factor, const char* part) {
+    return m_graph.add("Mul", {value, m_graph.number(factor)}, part);
+  }
+
+  OnnxGraph& m_graph;
+  AuxLossForm m_form;
+  std::int64_t m_numExperts;
+  std::int64_t m_numTokens = 0;  // of all layers
 };
 
 // ---- permutation
@@ -200,6 +259,8 @@ class PermuteNodes {
 }  // namespace
 
 void addOnnxRouter(OnnxGraph& graph) { RouterNodes(graph).add(); }
+
+void addOnnxAuxLoss(OnnxGraph& graph) { AuxLossNodes(graph).add(); }
 
 void addOnnxPermute(OnnxGraph& graph) { PermuteNodes(graph).add(); }
 

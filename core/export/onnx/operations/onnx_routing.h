@@ -1,4 +1,4 @@
-// TopKRouter, MoEPermute and MoEUnpermute in ops of ONNX.
+// TopKRouter, MoEAuxLoss, MoEPermute and MoEUnpermute in ops of ONNX.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,6 +8,7 @@ namespace fuseline {
 
 /// All add the nodes of the current op, and set its outputs.
 void addOnnxRouter(OnnxGraph& graph);
+void addOnnxAuxLoss(OnnxGraph& graph);
 void addOnnxPermute(OnnxGraph& graph);
 void addOnnxUnpermute(OnnxGraph& graph);
 
