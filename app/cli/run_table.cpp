@@ -365,6 +365,8 @@ class RunTable {
         "of the\nper-round ratios includes 1), ( ) a step that is the same in both plans, so its ratio is "
         "noise.\n"
         "Bytes are minimum traffic.\n";
+    if (!m_record.expertLoads.empty())
+      text += wrappedLines("Expert load: " + expertLoadsText(m_record.expertLoads), 2) + ".\n";
     text += peaksNotes() + launchingText() + launchWaitsText() + waysText();
     text += methodText();
     for (const std::string& sentence : {cachesText(m_record), firstRunText(m_record)})

@@ -206,25 +206,6 @@ std::string heading(const char* name, std::size_t width) {
   return fmt::format("{:<{}} {:>12} {:>12} {:>12} {:>12}", name, width, "parameters", "gradients", "kept", "AdamW");
 }
 
-struct LayerLine {
-  std::string name;
-  LayerMemory memory;
-};
-
-/// Equal neighbors share one: "layer0 to layer31, each".
-std::vector<LayerLine> layerLines(const std::vector<LayerMemory>& layers) {
-  std::vector<LayerLine> lines;
-  for (std::size_t first = 0; first < layers.size();) {
-    std::size_t last = first;
-    while (last + 1 < layers.size() && isAlike(layers[first], layers[last + 1])) ++last;
-    lines.push_back(
-        {first == last ? layers[first].layer : fmt::format("{} to {}, each", layers[first].layer, layers[last].layer),
-         layers[first]});
-    first = last + 1;
-  }
-  return lines;
-}
-
 Json toJson(const LayerMemory& memory) {
   return {{"parameterBytes", memory.parameters},
           {"gradientBytes", memory.gradients},
@@ -241,14 +222,27 @@ MemoryForecast memoryForecast(const PipelineDocument& document, const AnalysisOp
   return forecast;
 }
 
+std::vector<LayerMemory> groupedLayers(const std::vector<LayerMemory>& layers) {
+  std::vector<LayerMemory> groups;
+  for (std::size_t first = 0; first < layers.size();) {
+    std::size_t last = first;
+    while (last + 1 < layers.size() && isAlike(layers[first], layers[last + 1])) ++last;
+    groups.push_back(layers[first]);
+    if (last > first) groups.back().layer = fmt::format("{} to {}, each", layers[first].layer, layers[last].layer);
+    first = last + 1;
+  }
+  return groups;
+}
+
 std::string toString(const MemoryForecast& forecast) {
-  std::vector<LayerLine> lines = layerLines(forecast.layers);
-  lines.push_back({"all layers", forecast.changes.front().sum});
+  std::vector<LayerMemory> lines = groupedLayers(forecast.layers);
+  lines.push_back(forecast.changes.front().sum);
+  lines.back().layer = "all layers";
   std::size_t width = 0;
-  for (const LayerLine& each : lines) width = std::max(width, each.name.size());
+  for (const LayerMemory& each : lines) width = std::max(width, each.layer.size());
   for (const MemoryChange& change : forecast.changes) width = std::max(width, change.name.size());
   std::string text = heading("Memory by layer, before a run", width) + "\n";
-  for (const LayerLine& each : lines) text += line(each.name, width, each.memory) + "\n";
+  for (const LayerMemory& each : lines) text += line(each.layer, width, each) + "\n";
   text += fmt::format("\n{} {:>12} {:>12}\n", heading("Changes, and their effect", width), "on the host", "allocated");
   for (const MemoryChange& change : forecast.changes) {
     if (!change.problem.empty()) {

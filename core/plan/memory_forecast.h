@@ -43,6 +43,9 @@ struct MemoryForecast {
 MemoryForecast memoryForecast(const PipelineDocument& document, const AnalysisOptions& options,
                               const Analysis& analysis);
 
+/// Equal neighbors in one: "layer0 to layer31, each".
+std::vector<LayerMemory> groupedLayers(const std::vector<LayerMemory>& layers);
+
 /// Two tables: by layer, with equal neighbors in one line, and by change.
 std::string toString(const MemoryForecast& forecast);
 Json toJson(const MemoryForecast& forecast);

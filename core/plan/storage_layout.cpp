@@ -87,6 +87,7 @@ class StorageLayout {
       m_plan.storages[toIndex(storage)].isOnHost |= m_plan.tensors[toIndex(tensor)].role == TensorRole::Offloaded;
     }
     for (int step = 0; step < static_cast<int>(m_plan.steps.size()); ++step) extendLifetimes(step);
+    keepIntegers();
     markSaved();
   }
 
@@ -96,6 +97,13 @@ class StorageLayout {
       if (storage.firstStep < 0) storage.firstStep = step;
       storage.lastStep = step;
     }
+  }
+
+  /// The integers of routing are small, and are read when a run has ended: they tell the load of experts.
+  void keepIntegers() {
+    for (const PlanTensor& tensor : m_plan.tensors)
+      if (tensor.spec.dtype == DType::I64 && tensor.role == TensorRole::Intermediate)
+        m_plan.storages[toIndex(tensor.storage)].lastStep = static_cast<int>(m_plan.steps.size()) - 1;
   }
 
   /// Saved are forward tensors that a backward step reads, apart from quantized weights that outlive the step.

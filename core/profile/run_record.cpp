@@ -268,6 +268,7 @@ const FieldTable<RunRecord>& fieldsOf(const RunRecord*) {
            .formerly("roofsNote"),
        field("environment", &RunRecord::environment, "Properties of machine, device and libraries, by name."),
        field("variants", &RunRecord::variants),
+       newField("expertLoads", &RunRecord::expertLoads, "Tokens of each expert in the last run."),
        newField("numerics", &RunRecord::numerics),
        newField("note", &RunRecord::note, "Note of the user; empty: none."),
        newField("stepNotes", &RunRecord::rowNotes).formerly("rowNotes"),

@@ -5,6 +5,7 @@
 #include "core/fusion/fuser.h"
 #include "core/profile/device_peaks.h"
 #include "core/profile/efficiency.h"
+#include "core/profile/experts/expert_load.h"
 #include "core/profile/numerics.h"
 #include "core/profile/run_spec.h"
 #include "core/profile/stats.h"
@@ -157,6 +158,7 @@ struct RunRecord {
   std::optional<DevicePeaks> peaks;  // of the device, measured after the rounds of this run
   std::string peaksNote;             // why there are none though they were wanted; mostly empty
   std::vector<VariantRecord> variants;
+  std::vector<ExpertLoad> expertLoads = {};    // of the last run of the last variant; none without routing
   std::optional<RunNumerics> numerics;         // nothing: nobody looked
   bool isPartial = false;                      // cancelled: what was measured until then
   std::string note;                            // what a user says of it

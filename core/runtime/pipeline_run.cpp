@@ -8,6 +8,7 @@
 #include "core/quant/copy_memory.h"
 #include "core/quant/operand_setting.h"
 #include "core/runtime/bindings.h"
+#include "core/runtime/expert_loads.h"
 #include "core/runtime/neighbour_watch.h"
 #include "core/runtime/numerics_run.h"
 #include "core/runtime/rank_devices.h"
@@ -376,6 +377,8 @@ Result<std::vector<RunRecord>> PipelineRun::measureTogether(std::span<PipelineRu
     records.back().numWarmups = measured->numWarmups;
     for (const Variant& variant : run->m_variants)
       records.back().variants.push_back(run->variantRecord(variant, *samples++));
+    if (!run->m_variants.empty() && !measured->isPartial)
+      records.back().expertLoads = expertLoads(run->m_analysis.graph(), *run->m_variants.back().executor);
   }
   if (!options.settings.measuresPeaks) return records;
   if (!areProcesses || runs.front()->m_ranks->hasRank0()) addPeaks(records, *runs.front()->m_backend, progress, cancel);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/common/moe_step.h"
 
+#include <utility>
+
 namespace fuseline {
 
 namespace {
@@ -61,6 +63,25 @@ Result<UnpermuteStep> unpermuteStep(const StepRequest& request) {
   if (!step.map) return missingOperand(request, {0, OperandKind::Input, UnpermuteStep::kRowIdMap});
   if ((isForward || step.dProbs) && !step.x) return missingOperand(request, {0, OperandKind::Input, 0});
   if (!isForward && !step.dy) return missingOperand(request, {0, OperandKind::GradOutput, 0});
+  return step;
+}
+
+Result<UnpermuteAddStep> unpermuteAddStep(const StepRequest& request) {
+  Result<UnpermuteStep> own = unpermuteStep(request);
+  if (!own) return own.error();
+  UnpermuteAddStep step{std::move(*own), {}};
+  const int last = static_cast<int>(request.step.nodes.size()) - 1;
+  for (int member = 1; member <= last; ++member) {
+    const Node& add = request.member(static_cast<std::size_t>(member));
+    const NodeId before = request.step.nodes[static_cast<std::size_t>(member) - 1];
+    const int slot = request.graph.value(add.inputs.front()).producer == before ? 1 : 0;
+    const Result<Binding> addend = requireOperand(request, {member, OperandKind::Input, slot});
+    if (!addend) return addend.error();
+    step.addends[static_cast<std::size_t>(member) - 1] = *addend;
+  }
+  const Result<Binding> y = requireOperand(request, {last, OperandKind::Output, 0});
+  if (!y) return y.error();
+  step.y = *y;
   return step;
 }
 

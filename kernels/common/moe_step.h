@@ -5,6 +5,8 @@
 #include "core/ops/moe_form.h"
 #include "core/runtime/step_operand.h"
 
+#include <array>
+
 namespace fuseline {
 
 // Results that are not wanted are absent, and so are the operands of the other pass. Errors: the step lacks an operand
@@ -31,5 +33,12 @@ struct UnpermuteStep {
   Binding dy, dx, dProbs;  // of backward
 };
 Result<UnpermuteStep> unpermuteStep(const StepRequest& request);
+
+/// MoEUnpermute (member 0) and one or two AddExtraInput, whose other inputs are the addends. y is the last sum.
+struct UnpermuteAddStep : UnpermuteStep {
+  static constexpr int kMostAddends = 2;
+  std::array<Binding, kMostAddends> addends;  // the second may be absent
+};
+Result<UnpermuteAddStep> unpermuteAddStep(const StepRequest& request);
 
 }  // namespace fuseline

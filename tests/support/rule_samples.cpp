@@ -148,6 +148,32 @@ Samples normSamples() {
   };
 }
 
+/// Each token goes to two of as many experts as it has elements, and its rows are added again.
+std::vector<Link> routed(std::vector<Link> after) {
+  Link permute =
+      reading("save.extra", with(link("MoEPermute", "permute", "route.indices"), "num_experts", std::int64_t{16}));
+  Link unpermute = reading("permute.y", link("MoEUnpermute", "unpermute", "permute.row_id_map"));
+  unpermute.furtherFrom = {"route.y"};
+  std::vector<Link> links = {save(), with(link("TopKRouter", "route"), "topk", std::int64_t{2}), std::move(permute),
+                             std::move(unpermute)};
+  links.insert(links.end(), after.begin(), after.end());
+  return links;
+}
+
+Samples routingSamples() {
+  const Link add = link("AddExtraInput", "add");
+  return {{"ForwardUnpermuteAdd",
+           {{"the residual", routed({add}), {}},
+            {"by the other input", routed({swapped(add)}), {}},
+            {"shared expert and residual in place", routed({add, inPlace(link("AddExtraInput", "residual"))}), {}},
+            {"the sum is an output, too",
+             routed({add, link("AddExtraInput", "b"), link("GELU")}),
+             {.extraOutputs = {"b.y"}}},
+            {"a branch behind",
+             routed({add, link("MakeExtraOutput", "branch"), link("RMSNorm")}),
+             {.extraOutputs = {"branch.extra"}}}}}};
+}
+
 Samples chainSamples() {
   const Link add = link("AddExtraInput", "add");
   const Link bias = link("Bias", "bias");
@@ -446,8 +472,8 @@ Samples groupedMlpSamples() {
 
 Samples makeSamples() {
   Samples all;
-  for (Samples part : {forwardLinearSamples(), backwardLinearSamples(), normSamples(), chainSamples(), jointSamples(),
-                       attentionSamples(), splitRotarySamplesOfBothPasses(), normRotarySamples(),
+  for (Samples part : {forwardLinearSamples(), backwardLinearSamples(), normSamples(), routingSamples(), chainSamples(),
+                       jointSamples(), attentionSamples(), splitRotarySamplesOfBothPasses(), normRotarySamples(),
                        userbuffersSamplesOfBothPasses(), groupedMlpSamples(), fusedOperandSamples()})
     all.merge(part);
   return all;
@@ -566,6 +592,12 @@ std::map<std::string, std::vector<RefusalSample>> makeRefusals() {
        {{0, DType::BF16, {mode(linear(16), "row"), bias, link("GELU")}, {}},
         {1, DType::BF16, {linear(16), bias, inPlace(add)}, {}},
         {2, DType::BF16, {linear(16), link("ConstantScale"), inPlace(add)}, {}}}},
+      {"ForwardUnpermuteAdd",
+       {{0,
+         DType::BF16,
+         routed({reading("x", with(linear(16, "shared"), "dtype", std::string("f32"))),
+                 reading("unpermute.y", link("AddExtraInput", "add", "shared.y"))}),
+         {}}}},
       {"ForwardAddNorm", {{0, DType::BF16, {add, f32Norm}, {}}}},
       {"BackwardLinearAdd",
        {{0,

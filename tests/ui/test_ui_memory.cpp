@@ -1,9 +1,11 @@
 // The memory panel: what its columns and its table say, and that they follow the selection and the plan.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/support/text.h"
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/memory/memory_panel.h"
 #include "ui/session/edits.h"
+#include "ui/theme/format.h"
 #include "ui/timings/run_filter.h"
 
 #include <QCheckBox>
@@ -32,6 +34,7 @@ class MemoryTest : public QObject {
   void copiesTheTable();
   void manyStepsAreDrawn();
   void aFilterKeepsStepsAndOps();
+  void layersAreThoseOfExplain();
 };
 
 namespace {
@@ -50,7 +53,9 @@ struct Seen : Fixture {
     return table->model()->index(row, column).data().toString();
   }
   void choosePlan(int index) {
-    auto* plans = panel().findChild<QComboBox*>();
+    QComboBox* plans = nullptr;
+    for (QComboBox* const box : panel().findChildren<QComboBox*>())
+      if (box->accessibleName() == QStringLiteral("Plan to show")) plans = box;
     plans->setCurrentIndex(index);
     Q_EMIT plans->activated(index);
   }
@@ -178,6 +183,35 @@ void MemoryTest::copiesTheTable() {
   QVERIFY2(copied.startsWith(QStringLiteral("Saved for backward by\tUnfused\tFused\tTensor\tIn use\n")),
            qPrintable(copied));
   QVERIFY2(copied.contains(QStringLiteral("norm:y\t1 KiB\t")), qPrintable(copied));
+}
+
+/// The figures of `fuseline explain --memory`; recomputation is labeled as an estimate.
+void MemoryTest::layersAreThoseOfExplain() {
+  Seen f(findTemplate("tiny-llama")->text);
+  f.panel().setByLayer(true);
+  QVERIFY(f.panel().layers()->isVisibleTo(&f.panel()) && !f.chart().isVisibleTo(&f.panel()));
+  QTRY_VERIFY(f.panel().layers()->isUpToDate());
+  const Analysis& analysis = *f.session.plan().analysis();
+  const MemoryForecast expected = memoryForecast(f.session.pipeline().document(), f.session.plan().options(), analysis);
+  const QAbstractItemModel& model = *f.panel().layers()->model();
+  const auto cell = [&](int group, int row, int column) {
+    return model.index(row, column, model.index(group, 0)).data().toString();
+  };
+  const std::vector<LayerMemory> layers = groupedLayers(expected.layers);
+  QCOMPARE(model.rowCount(model.index(0, 0)), static_cast<int>(layers.size()));
+  for (int row = 0; row < static_cast<int>(layers.size()); ++row) {
+    const LayerMemory& layer = layers[static_cast<std::size_t>(row)];
+    QCOMPARE(cell(0, row, LayerTable::NameColumn), toQt(layer.layer));
+    QCOMPARE(cell(0, row, LayerTable::ParametersColumn), toQt(formatBytes(layer.parameters)));
+    QCOMPARE(cell(0, row, LayerTable::GradientsColumn), toQt(formatBytes(layer.gradients)));
+    QCOMPARE(cell(0, row, LayerTable::KeptColumn), toQt(formatBytes(layer.kept)));
+    QCOMPARE(cell(0, row, LayerTable::OptimizerColumn), toQt(formatBytes(layer.optimizer)));
+  }
+  const int last = static_cast<int>(expected.changes.size()) - 1;
+  QCOMPARE(model.rowCount(model.index(1, 0)), last + 1);
+  QVERIFY(expected.changes.back().isEstimate);
+  QVERIFY(cell(1, last, LayerTable::NameColumn).endsWith(QStringLiteral("(estimate)")));
+  QCOMPARE(cell(1, 0, LayerTable::AllocatedColumn), toQt(formatBytes(analysis.fusedPlan->peakBytes())));
 }
 
 /// More steps than pixels: every pixel is the highest of its steps, and nothing is left white.

@@ -49,6 +49,7 @@ InspectorPanel::InspectorPanel(Session& session, const Theme& theme, QWidget* pa
   connect(&session.pipeline(), &OpenPipeline::changed, this, &InspectorPanel::refresh);
   connect(&session.plan(), &LivePlan::analysisChanged, this, &InspectorPanel::refresh);
   connect(&session.selection(), &Selection::changed, this, &InspectorPanel::refresh);
+  connect(&session.results(), &LastResults::runTaken, this, &InspectorPanel::refresh);
   connect(&theme, &Theme::changed, this, &InspectorPanel::rebuild);
   rebuild();
 }
@@ -224,6 +225,16 @@ QString OpPage::specText(const TensorSpec& spec, const RankPart& part) const {
   return placement.isEmpty() ? formatSpec(spec) : formatSpec(spec) + dim(m_theme, QStringLiteral(" · ") + placement);
 }
 
+/// The load of the experts in the last run, for each routing of this op.
+QString OpPage::loadText() const {
+  const std::optional<LastRun>& run = m_session.results().lastRun();
+  QStringList lines;
+  if (!run || run->isStale) return {};
+  for (const ExpertLoad& load : run->record.expertLoads)
+    if (load.owner == m_opId.toStdString()) lines << toQt(expertLoadLine(load)).toHtmlEscaped();
+  return lines.join(QStringLiteral("<br>"));
+}
+
 QString OpPage::factsText() const {
   const DocumentOp* op = m_session.pipeline().document().findOp(m_opId.toStdString());
   const OperationPointer operation = operationOf(m_session.pipeline().document(), *op);
@@ -247,6 +258,7 @@ QString OpPage::factsText() const {
   }
   if (const QString communication = parts.communicationOf(m_opId.toStdString()); !communication.isEmpty())
     rows += factRow(m_theme, tr("communication"), QString(communication).replace(u'\n', QStringLiteral("<br>")));
+  if (const QString load = loadText(); !load.isEmpty()) rows += factRow(m_theme, tr("expert load"), load);
   if (numFlops > 0) rows += factRow(m_theme, tr("Forward FLOP"), toQt(formatFlops(numFlops)));
   return QStringLiteral("<table cellspacing='0' cellpadding='2'>%1</table>").arg(rows);
 }

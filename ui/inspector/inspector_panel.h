@@ -47,6 +47,7 @@ class OpPage : public InspectorPage {
   void createFields();
   void createFacts();
   QString factsText() const;
+  QString loadText() const;
   QString specLines(const FusibleOperation& operation) const;
   QString specText(const TensorSpec& spec, const RankPart& part) const;
 

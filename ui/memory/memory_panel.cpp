@@ -36,10 +36,12 @@ MemoryPanel::MemoryPanel(Session& session, const Theme& theme, QWidget* parent)
       m_head(new QHBoxLayout()),
       m_caption(new QLabel(this)),
       m_empty(new QLabel(this)),
+      m_view(new QComboBox(this)),
       m_plan(new QComboBox(this)),
       m_onlyChanging(new QCheckBox(tr("Hide always-resident tensors"), this)),
       m_chart(new MemoryChart(session, theme)),
-      m_table(new KeptTable(session, theme)) {
+      m_table(new KeptTable(session, theme)),
+      m_layers(new LayerTable(session, this)) {
   auto* body = new QSplitter(Qt::Horizontal, this);
   body->addWidget(m_chart);
   body->addWidget(m_table);
@@ -56,6 +58,7 @@ MemoryPanel::MemoryPanel(Session& session, const Theme& theme, QWidget* parent)
   fillHead();
   layout->addLayout(m_head);
   layout->addWidget(m_body, 1);
+  layout->addWidget(m_layers, 1);
   layout->addWidget(m_empty, 1);
   auto* seen = new SeenRefresh(
       *this, [&session] { return isLarge(session); }, [this] { follow(); });
@@ -67,15 +70,24 @@ void MemoryPanel::fillHead() {
   m_caption->setToolTip(
       tr("Planned memory, allocated once; no run needed. Timings shows the totals with kernel workspaces.\nLeft and "
          "Right: previous and next step"));
+  m_view->addItem(tr("By step"), false);
+  m_view->addItem(tr("By layer"), true);
+  m_view->setAccessibleName(tr("Memory by step or by layer"));
+  m_view->setToolTip(
+      tr("By layer: parameters, gradients and kept tensors of each block, and what recipes, offloading "
+         "and recomputation would change"));
   m_plan->addItem(tr("Fused plan"), true);
   m_plan->addItem(tr("Unfused plan"), false);
   m_plan->setAccessibleName(tr("Plan to show"));
   m_onlyChanging->setToolTip(tr("Hides parameters, their gradients, inputs and outputs"));
   m_head->setContentsMargins(10, 6, 10, 6);
   m_head->addWidget(m_caption, 1);
+  m_head->addWidget(m_view);
+  m_head->addSpacing(8);
   m_head->addWidget(m_plan);
   m_head->addSpacing(8);
   m_head->addWidget(m_onlyChanging);
+  connect(m_view, &QComboBox::activated, this, &MemoryPanel::refresh);
   connect(m_plan, &QComboBox::activated, this, &MemoryPanel::refresh);
   connect(m_onlyChanging, &QCheckBox::toggled, m_chart, &MemoryChart::setOnlyChanging);
 }
@@ -114,7 +126,15 @@ void MemoryPanel::refresh() {
   const QString nothing = emptyText();
   m_empty->setText(nothing);
   m_empty->setVisible(!nothing.isEmpty());
-  m_body->setVisible(nothing.isEmpty());
+  m_body->setVisible(nothing.isEmpty() && !isByLayer());
+  m_layers->setVisible(nothing.isEmpty() && isByLayer());
+  for (QWidget* const ofSteps : {static_cast<QWidget*>(m_plan), static_cast<QWidget*>(m_onlyChanging)})
+    ofSteps->setVisible(!isByLayer());
+}
+
+void MemoryPanel::setByLayer(bool isByLayer) {
+  m_view->setCurrentIndex(m_view->findData(isByLayer));
+  refresh();
 }
 
 void MemoryPanel::refreshChart() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ui/memory/kept_table.h"
+#include "ui/memory/layer_table.h"
 #include "ui/memory/memory_chart.h"
 #include "ui/timings/run_filter.h"
 
@@ -24,6 +25,8 @@ class MemoryPanel : public QWidget {
   void setFilter(RunFilter& filter);
   MemoryChart* chart() const { return m_chart; }
   KeptTable* table() const { return m_table; }
+  LayerTable* layers() const { return m_layers; }
+  void setByLayer(bool isByLayer);
   QString caption() const { return m_caption->text(); }
   /// Why there is nothing to see; empty where there is.
   QString emptyText() const;
@@ -37,6 +40,7 @@ class MemoryPanel : public QWidget {
   void refresh();
   void refreshChart();
   void refreshTable();
+  bool isByLayer() const { return m_view->currentData().toBool(); }
   bool isFiltered() const { return m_filter && m_filter->isActive(); }
 
   Session& m_session;
@@ -45,10 +49,12 @@ class MemoryPanel : public QWidget {
   QHBoxLayout* m_head;
   QLabel* m_caption;
   QLabel* m_empty;
+  QComboBox* m_view;
   QComboBox* m_plan;
   QCheckBox* m_onlyChanging;
   MemoryChart* m_chart;
   KeptTable* m_table;
+  LayerTable* m_layers;
   QWidget* m_body;
 };
 

@@ -71,7 +71,7 @@ void scaleRows(const MovedRows& rows, std::span<const std::int64_t> sources, std
 }
 
 void sumRows(const MovedRows& rows, std::span<const std::int64_t> sources, std::int64_t terms,
-             std::span<const float> factors, std::byte* workspace) {
+             std::span<const float> factors, std::byte* workspace, std::span<const std::byte* const> addends) {
   if (terms == 0) return;
   const HeadRowFunctions& functions = headRowFunctions(rows.dtype);
   const AddFunction add = addFunction(DType::F32);
@@ -81,14 +81,14 @@ void sumRows(const MovedRows& rows, std::span<const std::int64_t> sources, std::
 #pragma omp parallel for num_threads(threads) if (threads > 1)
   for (std::int64_t row = 0; row < numRows; ++row) {
     float* const own = ownRows(rows, workspace);
-    std::fill_n(own, padded, 0.0F);
-    for (auto slot = static_cast<std::size_t>(row * terms); slot < static_cast<std::size_t>((row + 1) * terms);
-         ++slot) {
-      if (sources[slot] < 0) continue;
-      functions.read(rowAt(rows, rows.from, sources[slot]), 1, rows.width, factors.empty() ? 1.0F : factors[slot],
-                     own + padded, padded);
+    const auto addRow = [&](const std::byte* data, std::int64_t number, float factor) {
+      functions.read(rowAt(rows, data, number), 1, rows.width, factor, own + padded, padded);
       add(own, own + padded, own, static_cast<std::size_t>(rows.width));
-    }
+    };
+    std::fill_n(own, padded, 0.0F);
+    for (auto slot = static_cast<std::size_t>(row * terms); slot < static_cast<std::size_t>((row + 1) * terms); ++slot)
+      if (sources[slot] >= 0) addRow(rows.from, sources[slot], factors.empty() ? 1.0F : factors[slot]);
+    for (const std::byte* const addend : addends) addRow(addend, row, 1.0F);
     functions.write(own, padded, 1, rows.width, nullptr, 1.0F, rowAt(rows, rows.to, row));
   }
 }

@@ -28,10 +28,10 @@ void copyRows(const MovedRows& rows, std::span<const std::int64_t> sources, std:
 /// to[i] = factors[sources[i]] from[sources[i] / divisor], rounded once, or 0.
 void scaleRows(const MovedRows& rows, std::span<const std::int64_t> sources, std::int64_t divisor,
                std::span<const float> factors, std::byte* workspace);
-/// to[i] = the sum over j of factors[i, j] from[sources[i, j]], in float32, in the order of j, rounded once.
-/// factors: empty where all are 1.
+/// to[i] = the sum over j of factors[i, j] from[sources[i, j]], in float32, in the order of j, plus row i of each
+/// addend, rounded once. factors: empty where all are 1. An addend may be the result's memory.
 void sumRows(const MovedRows& rows, std::span<const std::int64_t> sources, std::int64_t terms,
-             std::span<const float> factors, std::byte* workspace);
+             std::span<const float> factors, std::byte* workspace, std::span<const std::byte* const> addends = {});
 
 /// All numbers of an operand; empty if it is absent.
 std::vector<float> numbersOf(const Binding& binding, Pointers pointers);

@@ -183,6 +183,14 @@ __global__ void __launch_bounds__(kBlockThreads)
 #pragma unroll
       for (int v = 0; v < kVector; ++v) sums[v] += factor * values[v];
     }
+#pragma unroll
+    for (const void* const addend : rows.addends) {
+      if (!addend) continue;
+      float values[kVector];
+      loadElements<kVector>(rows.element, addend, token * rows.width + col, kVector, values);
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) sums[v] += values[v];
+    }
     storeElements<kVector>(rows.element, rows.to, token * rows.width + col, kVector, sums);
   });
 }

@@ -43,12 +43,14 @@ struct MovedRows {
   std::int64_t terms = 1;
   const void* factors = nullptr;  // of slots; null: all are 1
   device::Element factorElement = device::Element::F32;
+  /// Added to sums: tensors like `to`, one of which may share its memory; null: nothing is added.
+  const void* addends[2] = {};
 };
 
 /// to[row] = factors[slot] from[slot / terms] for the row's slot, rounded once; 0 where it has none.
 void launchCopiedRows(const MovedRows& rows, const std::int32_t* slotOfRow, Stream stream);
-/// to[token] = the sum over its slots of factors[slot] from[row of the slot], in float32 in the order of slots, rounded
-/// once.
+/// to[token] = the sum over its slots of factors[slot] from[row of the slot], in float32 in the order of slots, plus
+/// the addends, rounded once.
 void launchRowSums(const MovedRows& rows, const std::int64_t* rowOfSlot, Stream stream);
 
 /// dots[slot] = the dot product of a[slot / terms] and b[row of the slot]; 0 where there is none.

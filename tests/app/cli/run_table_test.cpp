@@ -47,6 +47,14 @@ TEST(RunTable, CountsStepsThatWaitedForTheHost) {
       << text;
 }
 
+TEST(RunTable, TellsTheLoadOfExperts) {
+  RunRecord record;
+  record.expertLoads = {{.op = "permute", .owner = "permute", .tokens = {6, 2, 0, 0}}};
+  EXPECT_NE(runTable(record, false)
+                .find("Expert load: permute: 3.00x the mean load (most 6, mean 2.0 tokens, 2 of 4 experts"),
+            std::string::npos);
+}
+
 TEST(RunTable, LeavesOutColumnsWithoutFigures) {
   RunRecord record;
   record.variants = {{.name = "fused",
