@@ -606,8 +606,8 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
   verb.add_option("--dump", options.dumpFile, "Run again and write every tensor")->type_name("OUT.safetensors");
   CLI::Option* const save =
       verb.add_option("--save", options.stateFile,
-                      "Write parameters, main_grad buffers and quantizer states, for --tensors: whole tensors in a "
-                      "file, or the shards of each rank in a folder")
+                      "Write parameters, main_grad buffers, quantizer states and the optimizer's state, for --tensors: "
+                      "whole tensors in a file, or the shards of each rank in a folder")
           ->type_name("STATE.safetensors|FOLDER/");
   verb.add_flag("--original-names", options.savesModelNames,
                 "With --save FILE: name and order parameters as the model's own files do, so that transformers loads "

@@ -125,6 +125,8 @@ NamedTexts settingsOf(const RunRecord& record) {
       {"rules", nameOf(settings.rules)},
       {"recipe", settings.recipe.empty() ? "the pipeline's own" : settings.recipe},
       {"recipe fields", pairsText(settings.recipeFields)},
+      {"optimizer", settings.optimizer == Optimizer::None ? "" : nameOf(settings.optimizer)},
+      {"optimizer fields", pairsText(settings.optimizerFields)},
       {"without", fmt::format("{}", fmt::join(record.switches.without, ", "))},
       {"with", fmt::format("{}", fmt::join(record.switches.with, ", "))},
       {"symbols", symbolsText(settings)},

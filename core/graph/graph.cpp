@@ -112,6 +112,11 @@ Graph Graph::withQuantizers(std::vector<LinearQuantizers> quantizers, std::optio
   return std::move(*this);
 }
 
+Graph Graph::withOptimizer(const std::optional<AdamW>& optimizer) && {
+  if (m_pass == ExecutionMode::Training) m_optimizer = optimizer;
+  return std::move(*this);
+}
+
 void GraphBuilder::reserve(std::size_t numNodes) {
   m_graph.m_nodes.reserve(numNodes);
   m_graph.m_values.reserve(numNodes);

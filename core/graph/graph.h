@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/graph/optimizer.h"
 #include "core/ops/operation.h"
 #include "core/ops/parameters.h"
 #include "core/support/result.h"
@@ -101,6 +102,8 @@ class Graph {
   ExecutionMode pass() const { return m_pass; }
   /// Set if scales follow from the amaxes of earlier steps.
   const std::optional<DelayedScaling>& delayedScaling() const { return m_delayedScaling; }
+  /// Set if a training pass ends with an update of the parameters.
+  const std::optional<AdamW>& optimizer() const { return m_optimizer; }
 
   const Node& node(NodeId id) const { return m_nodes[static_cast<std::size_t>(id)]; }
   const Value& value(ValueId id) const { return m_values[static_cast<std::size_t>(id)]; }
@@ -113,6 +116,8 @@ class Graph {
 
   /// The same graph, each node with its quantizers.
   Graph withQuantizers(std::vector<LinearQuantizers> quantizers, std::optional<DelayedScaling> delayedScaling) &&;
+  /// The same graph; a forward pass has no optimizer.
+  Graph withOptimizer(const std::optional<AdamW>& optimizer) &&;
 
  private:
   friend class GraphBuilder;
@@ -124,6 +129,7 @@ class Graph {
   std::map<std::string, ValueId, std::less<>> m_aliases;
   ExecutionMode m_pass = ExecutionMode::Inference;
   std::optional<DelayedScaling> m_delayedScaling;
+  std::optional<AdamW> m_optimizer;
 };
 
 /// Builds a graph in topological order, and infers specs on the way.

@@ -129,6 +129,7 @@ Graph withAttributes(Graph graph, NodeId id, Attributes attributes, OperationPoi
 std::optional<std::vector<NodeId>> changedAttributes(const Graph& before, const Graph& after) {
   const bool isSameFrame = before.pass() == after.pass() && before.inputs() == after.inputs() &&
                            before.delayedScaling() == after.delayedScaling() &&
+                           before.optimizer() == after.optimizer() &&
                            areSame(before.sequentials(), after.sequentials()) &&
                            areSame(before.outputs(), after.outputs()) && areSame(before.values(), after.values()) &&
                            std::ranges::equal(before.nodes(), after.nodes(), isSameButForAttributes);

@@ -410,7 +410,8 @@ LoweredGraph lower(const PipelineDocument& document, const LoweringOptions& opti
   OptionalValues inputs = addInputs(context);
   addOutputs(context, SectionLowering(context, context.pipeline, {}, std::move(inputs)).run());
   checkUnreached(context);
-  return {std::move(context.builder).finish(options.pass), std::move(context.sink).finish()};
+  return {std::move(context.builder).finish(options.pass).withOptimizer(options.optimizer),
+          std::move(context.sink).finish()};
 }
 
 }  // namespace fuseline

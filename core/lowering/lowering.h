@@ -24,6 +24,8 @@ struct LoweringOptions {
   /// `--set SYMBOL=VALUE`: replaces the document's value.
   std::map<std::string, std::int64_t> symbols;
   const OperationCatalog* catalog = nullptr;  // nullptr: builtinOperations()
+  /// Updates the parameters at the end of a training pass.
+  std::optional<AdamW> optimizer = std::nullopt;
 };
 
 struct LoweredGraph {

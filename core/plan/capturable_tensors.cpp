@@ -120,6 +120,7 @@ std::string kindOf(const PlanTensor& tensor) {
     case TensorRole::ParameterGradient: return "parameter gradient";
     case TensorRole::MainGradient: return "main_grad buffer";
     case TensorRole::QuantizerState: return "quantizer state";
+    case TensorRole::OptimizerState: return "optimizer state";
     default: return "intermediate";
   }
 }

@@ -69,6 +69,8 @@ class LayerSums {
     std::set<std::string> trained;
     for (const PlanTensor& tensor : m_plan.tensors) {
       const bool isGradient = tensor.role == TensorRole::ParameterGradient || tensor.role == TensorRole::MainGradient;
+      if (tensor.role == TensorRole::OptimizerState && tensor.name != kOptimizerStep)
+        at(layerOf(tensor.name)).optimizer += tensor.spec.bytes();
       const bool isParameter = tensor.role == TensorRole::Parameter || tensor.role == TensorRole::QuantizerState;
       if (!isGradient && !isParameter) continue;
       const std::string parameter = parameterOf(tensor.name);
@@ -80,7 +82,9 @@ class LayerSums {
     }
   }
 
+  /// As if the plan had one.
   void addOptimizer(const std::string& parameter) {
+    if (m_graph.optimizer()) return;
     const int tensor = m_plan.findTensor(parameter);
     if (tensor >= 0) at(layerOf(parameter)).optimizer += optimizerBytes(m_plan.tensors[toIndex(tensor)].spec);
   }
@@ -254,7 +258,7 @@ std::string toString(const MemoryForecast& forecast) {
   }
   return text +
          "kept: by forward for backward. AdamW: two moments in float32, and a float32 master copy of 16-bit "
-         "parameters; runs do not allocate it.\n";
+         "parameters; only runs with --optimizer adamw allocate it.\n";
 }
 
 Json toJson(const MemoryForecast& forecast) {
@@ -282,7 +286,7 @@ Json memoryForecastSchema() {
                           {"parameterBytes", schema::integer("Parameters, and states of quantizers.")},
                           {"gradientBytes", schema::integer("Gradients of parameters.")},
                           {"keptBytes", schema::integer("Kept by forward for backward.")},
-                          {"adamwBytes", schema::integer("State that AdamW would need.")}};
+                          {"adamwBytes", schema::integer("State of AdamW; only runs with an optimizer allocate it.")}};
   };
   schema::Fields change = fields("change", "A recipe, offloading or recomputation.");
   change.insert(change.end(), {{"offloadedBytes", schema::integer("Host memory of offloaded tensors.")},

@@ -18,7 +18,8 @@ struct LayerMemory {
   std::int64_t gradients = 0;  // of parameters, and the buffers that they are added to
   /// By forward for the backward of this layer's ops. A tensor that ops of several layers read counts for the first.
   std::int64_t kept = 0;
-  /// AdamW's two moments in float32, and a float32 copy of parameters of 16 bits: a run has no optimizer.
+  /// AdamW's two moments in float32, and a float32 copy of parameters of 16 bits; allocated only if the plan has an
+  /// optimizer.
   std::int64_t optimizer = 0;
 };
 

@@ -21,7 +21,8 @@ namespace {
 MemoryPurpose purposeOf(const PlanTensor& tensor) {
   switch (tensor.role) {
     case TensorRole::Parameter:
-    case TensorRole::QuantizerState: return MemoryPurpose::Parameters;
+    case TensorRole::QuantizerState:
+    case TensorRole::OptimizerState: return MemoryPurpose::Parameters;
     case TensorRole::ParameterGradient:
     case TensorRole::MainGradient: return MemoryPurpose::ParameterGradients;
     case TensorRole::Input:

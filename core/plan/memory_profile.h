@@ -16,7 +16,7 @@ namespace fuseline {
 
 /// Purpose of memory. The first three are in use during the whole plan.
 enum class MemoryPurpose {
-  Parameters,          // and the states of quantizers, and quantized tensors that are produced once
+  Parameters,          // and the states of quantizers and the optimizer, and quantized tensors that are produced once
   ParameterGradients,  // and the buffers that they are added to
   InputsAndOutputs,    // and their gradients
   Kept,                // by forward for backward

@@ -27,6 +27,7 @@ enum class TensorRole {
   ParameterGradient,
   MainGradient,    // a buffer of the caller, to which a parameter's gradient is added
   QuantizerState,  // a scale or an amax history, which outlives the step
+  OptimizerState,  // a moment, a float32 copy of a parameter, the number of updates
   Offloaded,       // a tensor that waits for backward in host memory
   Reloaded         // the same, back on the device
 };

@@ -7,6 +7,7 @@
 #include "core/plan/column_views.h"
 #include "core/plan/gradient_sums.h"
 #include "core/plan/offload_steps.h"
+#include "core/plan/optimizer/optimizer_step.h"
 #include "core/plan/plan.h"
 #include "core/plan/plan_tensors.h"
 #include "core/plan/quantize_steps.h"
@@ -173,6 +174,7 @@ class Planner {
     for (const NodeId id : m_delayed) addShare(id, m_graph.node(id).delayedNeeds(), true);
     if (std::optional<Step> sum = sumOfPartialGradients(m_graph, m_tensors)) m_steps.push_back(std::move(*sum));
     addScaleUpdate();
+    if (std::optional<Step> update = optimizerStep(m_graph, m_tensors)) m_steps.push_back(std::move(*update));
   }
 
   void addSteps(std::vector<Step> steps) { std::ranges::move(steps, std::back_inserter(m_steps)); }

@@ -112,6 +112,10 @@ void QuantizeSteps::addWeight(const GemmOperand& operand, int source) {
   addStep(Phase::Forward, operand, source);
 }
 
+bool QuantizeSteps::isUpdated(const GemmOperand& weight) const {
+  return m_graph.optimizer() && m_graph.node(weight.node).needs.parameters[toIndex(weight.slot)];
+}
+
 bool QuantizeSteps::isWeightOfTraining(const GemmOperand& operand) const {
   return operand.type == TensorType::Weight && m_graph.pass() == ExecutionMode::Training;
 }
@@ -159,9 +163,11 @@ void QuantizeSteps::addStep(Phase phase, const GemmOperand& operand, int source)
   m_steps.push_back(std::move(step));
 }
 
+/// An optimizer updates weights in high precision, also those that are stored quantized without one.
 bool QuantizeSteps::isQuantizedOnce(const GemmOperand& operand) const {
-  return operand.type == TensorType::Weight &&
-         (m_graph.pass() == ExecutionMode::Inference || m_graph.node(operand.node).quantizers.storesWeight);
+  if (operand.type != TensorType::Weight) return false;
+  const Node& node = m_graph.node(operand.node);
+  return m_graph.pass() == ExecutionMode::Inference || (node.quantizers.storesWeight && !isUpdated(operand));
 }
 
 void QuantizeSteps::dropStoredWeights(const PlanOptions& options) {

@@ -50,6 +50,7 @@ class QuantizeSteps {
   void joinWeight(Step& step, const GemmOperand& operand, int source);
   void keepResults(Step& step);
   bool isQuantizedOnce(const GemmOperand& operand) const;
+  bool isUpdated(const GemmOperand& weight) const;
 
   const Graph& m_graph;
   PlanTensors& m_tensors;

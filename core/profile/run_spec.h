@@ -32,6 +32,13 @@ enum class StepTiming {
   None     // nothing: from end to end only
 };
 
+/// Updates the parameters at the end of a training pass.
+enum class Optimizer { None, AdamW };
+
+template <>
+struct EnumNames<Optimizer> {
+  static constexpr std::array kNames = {std::pair(Optimizer::None, "none"), std::pair(Optimizer::AdamW, "adamw")};
+};
 template <>
 struct EnumNames<StepTiming> {
   static constexpr std::array kNames = {std::pair(StepTiming::Auto, "auto"), std::pair(StepTiming::Events, "events"),
@@ -71,6 +78,8 @@ struct RunSpec {
   std::string label;             // the user's name for the run; mostly empty
   bool isDeterministic = false;  // sums of ranks are in rank order, on GPUs, too
   bool overlaps = true;          // collectives run beside the steps that do not need them
+  Optimizer optimizer = Optimizer::None;
+  NamedTextList optimizerFields;  // in place of its defaults
 
   bool isTraced() const { return timing == StepTiming::Cupti; }
   bool timesSteps() const { return timing != StepTiming::None; }
@@ -81,9 +90,10 @@ struct RunSpec {
 /// and whether the peaks of the device are measured, which is no part of the command that repeats a run.
 enum class SpecGroup { Reading, Planning, Measuring, Ranks, Peaks };
 
-using SpecMember = std::variant<bool RunSpec::*, int RunSpec::*, std::uint64_t RunSpec::*, std::string RunSpec::*,
-                                ExecutionMode RunSpec::*, StepTiming RunSpec::*, std::optional<RuleBook> RunSpec::*,
-                                NamedTextList RunSpec::*, NamedNumberList RunSpec::*>;
+using SpecMember =
+    std::variant<bool RunSpec::*, int RunSpec::*, std::uint64_t RunSpec::*, std::string RunSpec::*,
+                 ExecutionMode RunSpec::*, StepTiming RunSpec::*, Optimizer RunSpec::*,
+                 std::optional<RuleBook> RunSpec::*, NamedTextList RunSpec::*, NamedNumberList RunSpec::*>;
 
 /// One field of a RunSpec. Its default is that of RunSpec().
 struct SpecField {

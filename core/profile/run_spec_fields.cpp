@@ -74,6 +74,11 @@ std::vector<SpecField> makeFields() {
       valued("rules", &RunSpec::rules, Planning, "rules", "SET",
              "Fusion rules: te (only those of TransformerEngine) or all (default: as in the pipeline file)"),
       valued("recipe", &RunSpec::recipe, Planning, "recipe", "RECIPE", ofRecipes),
+      valued("optimizer", &RunSpec::optimizer, Planning, "optimizer", "NAME",
+             "Optimizer that updates the parameters at the end of a training pass: adamw, or none", "O&ptimizer"),
+      valued("optimizerFields", &RunSpec::optimizerFields, Planning, "optimizer-set", "KEY=VALUE",
+             "Field of the optimizer: lr, beta1, beta2, eps or weight_decay, as in --optimizer-set lr=3e-4",
+             "Optimizer &fields"),
       valued("timing", &RunSpec::timing, Measuring, "timing", "CLOCK",
              "How to time steps: auto (host on a CPU, events on a GPU), host (its clock, synchronized after each "
              "step), events (GPU timestamps), cupti (each GPU kernel) or none (whole runs only)"),

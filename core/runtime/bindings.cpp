@@ -27,6 +27,7 @@ struct Need {
   std::string name;
   TensorSpec spec;
   std::function<Tensor()> draw;
+  std::string copied = {};  // begins with the values of this tensor instead, which comes before it
 };
 
 Need dataNeed(std::string name, const TensorSpec& spec, std::uint64_t seed) {
@@ -89,6 +90,21 @@ void appendQuantizerStates(const Graph& graph, std::vector<Need>& needs) {
   }
 }
 
+/// Moments begin at 0, and float32 copies as their parameters.
+void appendOptimizerStates(const Graph& graph, std::vector<Need>& needs) {
+  const auto append = [&](std::string name, const TensorSpec& spec, std::string copied = {}) {
+    needs.push_back({.name = std::move(name),
+                     .spec = spec,
+                     .draw = [spec] { return Tensor::zeros(spec); },
+                     .copied = std::move(copied)});
+  };
+  const std::vector<TrainedParameter> parameters = trainedParameters(graph);
+  if (!parameters.empty()) append(std::string(kOptimizerStep), optimizerStepSpec());
+  for (const TrainedParameter& parameter : parameters)
+    for (const std::string& name : parameter.stateNames())
+      append(name, parameter.stateSpec(), name.ends_with(kMasterParam) ? parameter.name : std::string());
+}
+
 /// A scalar is a loss, whose gradient with respect to itself is 1.
 Need outputGradientNeed(const std::string& output, const TensorSpec& spec, std::uint64_t seed) {
   const std::string name = "grad." + output;
@@ -103,6 +119,7 @@ std::vector<Need> needsOf(const Graph& graph, std::uint64_t seed) {
     for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot)
       needs.push_back(parameterNeed(node, slot, seed));
   appendQuantizerStates(graph, needs);
+  appendOptimizerStates(graph, needs);
   if (graph.pass() == ExecutionMode::Inference) return needs;
   for (const Node& node : graph.nodes()) appendMainGradients(node, needs);
   for (const GraphOutput& output : graph.outputs())
@@ -124,6 +141,13 @@ Tensor fitted(const Need& need, Tensor given) {
   given.data.resize(static_cast<std::size_t>(need.spec.bytes()), std::byte{0});
   given.spec = need.spec;
   return given;
+}
+
+/// A tensor that is not given.
+Tensor initial(const Need& need, const NamedTensors& bindings) {
+  if (need.copied.empty()) return need.draw();
+  const auto source = std::ranges::find(bindings, need.copied, &NamedTensors::value_type::first);
+  return Tensor::fromDoubles(need.spec, source->second.toDoubles());
 }
 
 class Needs {
@@ -158,10 +182,16 @@ class Needs {
     return isState && name.find('/') != std::string::npos;
   }
 
-  /// Constants of nodes that only an export writes, and states that only another recipe has.
+  /// State of an optimizer, which a run without one does not need.
+  static bool isOfOptimizer(std::string_view name) {
+    return name == kOptimizerStep || name.ends_with(kExpAvg) || name.ends_with(kExpAvgSq) ||
+           name.ends_with(kMasterParam);
+  }
+
+  /// Constants of nodes that only an export writes, and states that only another recipe or an optimizer has.
   bool isForOthers(const std::string& name) const {
     const std::string_view owner = externalOf(name);
-    return isOtherState(name) || owner == kOfImportedModel || m_externals.contains(owner);
+    return isOtherState(name) || isOfOptimizer(name) || owner == kOfImportedModel || m_externals.contains(owner);
   }
 
   Error unknown(const std::string& name) const {
@@ -187,7 +217,8 @@ Result<NamedTensors> makeBindings(const Graph& graph, std::uint64_t seed, const 
   NamedTensors bindings;
   for (const Need& need : needs.all()) {
     const auto found = givenByName.find(need.name);
-    bindings.emplace_back(need.name, found == givenByName.end() ? need.draw() : fitted(need, *found->second));
+    Tensor tensor = found == givenByName.end() ? initial(need, bindings) : fitted(need, *found->second);
+    bindings.emplace_back(need.name, std::move(tensor));
   }
   return bindings;
 }

@@ -58,6 +58,9 @@ class Executor final : public TimedPlan {
   bool hasDeviceClock() const override { return m_totalClock != nullptr; }
   /// Why it is not what was wanted; mostly empty. A trace may be given up in any observed run.
   const std::string& clockNote() const override { return m_clockNote; }
+  /// The parameters and the optimizer's state become what they were before the first run. bindings: those of create().
+  /// Does nothing if the plan has no optimizer.
+  Result<void> restoreParameters(const NamedTensors& bindings) { return m_memory.restoreParameters(bindings); }
   /// From here on steps are timed by events, and clockNote() is the reason. Does nothing without a trace.
   void giveUpTrace(const std::string& reason) override;
   /// Duration of the last run(), from the first launch until the device finished, without recording. Replayed launches

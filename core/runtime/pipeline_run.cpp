@@ -149,13 +149,32 @@ Result<std::optional<Recipe>> chosenRecipe(const RunSpec& settings) {
   return std::optional<Recipe>(std::move(*recipe));
 }
 
+Result<std::optional<AdamW>> chosenOptimizer(const RunSpec& settings) {
+  if (settings.optimizer == Optimizer::None) {
+    if (settings.optimizerFields.empty()) return std::optional<AdamW>();
+    const auto& [name, value] = settings.optimizerFields.front();
+    return Error{fmt::format("--optimizer-set {}={}: the optimizer is missing. Add --optimizer adamw.", name, value),
+                 ErrorKind::Usage};
+  }
+  if (settings.pass != ExecutionMode::Training)
+    return Error{
+        fmt::format("--optimizer {}: the forward pass has no gradients. Use --pass train, or --optimizer none.",
+                    nameOf(settings.optimizer)),
+        ErrorKind::Usage};
+  Result<AdamW> options = adamWFrom(settings.optimizerFields);
+  if (!options) return options.error();
+  return std::optional<AdamW>(*options);
+}
+
 }  // namespace
 
 Result<AnalysisOptions> analysisOptions(const RunSpec& settings, const RuleSwitches& switches,
                                         Capabilities capabilities) {
   Result<std::optional<Recipe>> recipe = chosenRecipe(settings);
   if (!recipe) return recipe.error();
-  AnalysisOptions options{.lowering = {.pass = settings.pass},
+  const Result<std::optional<AdamW>> optimizer = chosenOptimizer(settings);
+  if (!optimizer) return optimizer.error();
+  AnalysisOptions options{.lowering = {.pass = settings.pass, .symbols = {}, .optimizer = *optimizer},
                           .book = settings.rules,
                           .switches = switches,
                           .capabilities = std::move(capabilities)};
@@ -392,10 +411,17 @@ Result<std::unique_ptr<CacheFiller>> PipelineRun::cacheFiller() const {
   return m_backend->makeCacheFiller();
 }
 
+namespace {
+
+/// Errors of number formats and dumped tensors are those at the parameters that the run begins with.
+Graph withoutOptimizer(const Graph& graph) { return Graph(graph).withOptimizer(std::nullopt); }
+
+}  // namespace
+
 Result<NumericsReport> PipelineRun::numerics(std::stop_token cancel) const {
   if (Result<void> one = checkOneRank("--numerics"); !one) return one.error();
   return measureNumerics({.backend = m_backend,
-                          .graph = m_analysis.graph(),
+                          .graph = withoutOptimizer(m_analysis.graph()),
                           .fused = m_analysis.report,
                           .bindings = m_bindings,
                           .recipe = m_options.settings.recipe,
@@ -469,13 +495,14 @@ VariantRecord PipelineRun::variantRecord(const Variant& variant, const PlanSampl
 
 Result<NamedTensors> PipelineRun::dump() const {
   NamedTensors tensors;
+  const Graph graph = withoutOptimizer(m_analysis.graph());
   for (const Variant& variant : m_variants) {
-    const FusionReport report = variant.name == "fused" ? m_analysis.report : unfused(m_analysis.graph());
-    const Plan plan = makePlan(m_analysis.graph(), report,
-                               {.keepIntermediates = true, .overlapsCollectives = m_options.settings.overlaps});
+    const FusionReport report = variant.name == "fused" ? m_analysis.report : unfused(graph);
+    const Plan plan =
+        makePlan(graph, report, {.keepIntermediates = true, .overlapsCollectives = m_options.settings.overlaps});
     const std::string prefix = m_variants.size() > 1 ? variant.name + "/" : "";
     if (Result<void> read = runAndRead(
-            plan, [](TensorRole) { return true; }, prefix, tensors);
+            plan, 1, [](TensorRole) { return true; }, prefix, tensors);
         !read)
       return read.error();
   }
@@ -484,15 +511,28 @@ Result<NamedTensors> PipelineRun::dump() const {
 
 namespace {
 
+/// Without an optimizer, further runs would only add to main_grad buffers and age amax histories.
+int runsUntilState(const Graph& graph, const RunSpec& settings) {
+  return graph.optimizer() ? std::max(1, settings.iterations) : 1;
+}
+
+Result<void> runTimes(TimedPlan& executor, int runs) {
+  for (int run = 0; run < runs; ++run)
+    if (Result<RunOutcome> outcome = executor.run(); !outcome) return outcome.error();
+  return {};
+}
+
 bool isState(TensorRole role) {
-  return role == TensorRole::Parameter || role == TensorRole::MainGradient || role == TensorRole::QuantizerState;
+  return role == TensorRole::Parameter || role == TensorRole::MainGradient || role == TensorRole::QuantizerState ||
+         role == TensorRole::OptimizerState;
 }
 
 }  // namespace
 
 Result<NamedTensors> PipelineRun::state() const {
   NamedTensors tensors;
-  if (Result<void> read = runAndRead(*m_variants.back().plan, isState, "", tensors); !read) return read.error();
+  const int runs = runsUntilState(m_analysis.graph(), m_options.settings);
+  if (Result<void> read = runAndRead(*m_variants.back().plan, runs, isState, "", tensors); !read) return read.error();
   return tensors;
 }
 
@@ -529,11 +569,11 @@ void append(const std::string& name, Tensor tensor, NamedTensors& tensors) {
 
 }  // namespace
 
-Result<void> PipelineRun::runAndRead(const Plan& plan, const std::function<bool(TensorRole)>& isWanted,
+Result<void> PipelineRun::runAndRead(const Plan& plan, int runs, const std::function<bool(TensorRole)>& isWanted,
                                      const std::string& prefix, NamedTensors& tensors) const {
   Result<std::unique_ptr<TimedPlan>> executor = makeExecutor(plan);
   if (!executor) return executor.error();
-  if (Result<RunOutcome> outcome = (*executor)->run(); !outcome) return outcome.error();
+  if (Result<void> ran = runTimes(**executor, runs); !ran) return ran;
   for (const PlanTensor& planned : plan.tensors) {
     if (!isWanted(planned.role)) continue;
     if (!isOfModel(planned)) continue;
@@ -568,7 +608,8 @@ Result<std::vector<NamedTensors>> PipelineRun::stateOfRanks() const {
   }
   Result<std::unique_ptr<RankedExecutor>> executor = m_ranks->makeExecutor(*m_variants.back().plan);
   if (!executor) return executor.error();
-  if (Result<RunOutcome> outcome = (*executor)->run(); !outcome) return outcome.error();
+  const int runs = runsUntilState(m_analysis.graph(), m_options.settings);
+  if (Result<void> ran = runTimes(**executor, runs); !ran) return ran.error();
   std::vector<NamedTensors> states(static_cast<std::size_t>(m_ranks->size()));
   for (const PlanTensor& planned : m_variants.back().plan->tensors) {
     if (!isState(planned.role) || !isOfModel(planned)) continue;

@@ -73,11 +73,11 @@ class PipelineRun {
   /// Effects of the recipe's number formats on every tensor. Errors: those of a run; it was canceled.
   Result<NumericsReport> numerics(std::stop_token cancel = {}) const;
 
-  /// Runs every variant again with separate memory for every tensor, and returns all tensors. If both variants run,
-  /// names begin with "unfused/" and "fused/".
+  /// Runs every variant again with separate memory for every tensor, without an optimizer, and returns all tensors. If
+  /// both variants run, names begin with "unfused/" and "fused/".
   Result<NamedTensors> dump() const;
-  /// Runs the last variant again and returns the tensors that outlive a step: the parameters, the main_grad buffers and
-  /// the states of quantizers, after this one run. They can be passed to `PipelineRunOptions::tensors`.
+  /// Runs the last variant again and returns the tensors that outlive a step, for `PipelineRunOptions::tensors`:
+  /// parameters, main_grad buffers and states, after this one run; with an optimizer after all iterations.
   Result<NamedTensors> state() const;
   /// The same tensors as each rank holds them, by rank; empty: the rank is another process. Without communication.
   Result<std::vector<NamedTensors>> stateOfRanks() const;
@@ -123,8 +123,8 @@ class PipelineRun {
   RunRecord emptyRecord() const;
   VariantRecord variantRecord(const Variant& variant, const PlanSamples& samples) const;
   /// Appends the requested tensors, with the prefix before their names.
-  Result<void> runAndRead(const Plan& plan, const std::function<bool(TensorRole)>& isWanted, const std::string& prefix,
-                          NamedTensors& tensors) const;
+  Result<void> runAndRead(const Plan& plan, int runs, const std::function<bool(TensorRole)>& isWanted,
+                          const std::string& prefix, NamedTensors& tensors) const;
   bool isOfModel(const PlanTensor& tensor) const;
   Result<std::vector<Tensor>> shardsIn(const RankedExecutor& executor, const PlanTensor& tensor) const;
 

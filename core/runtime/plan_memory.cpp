@@ -68,7 +68,7 @@ bool isResult(TensorRole role) {
 
 bool isBound(TensorRole role) {
   return role == TensorRole::Input || role == TensorRole::Parameter || role == TensorRole::OutputGradient ||
-         role == TensorRole::MainGradient || role == TensorRole::QuantizerState;
+         role == TensorRole::MainGradient || role == TensorRole::QuantizerState || role == TensorRole::OptimizerState;
 }
 
 Result<void> PlanMemory::place(std::span<const ResultBuffer> buffers) {
@@ -108,12 +108,21 @@ Result<void> PlanMemory::allocate(std::size_t workspaceBytes) {
   return {};
 }
 
-Result<void> PlanMemory::upload(const NamedTensors& bindings) {
+Result<void> PlanMemory::upload(const NamedTensors& bindings) { return uploadRoles(bindings, isBound); }
+
+Result<void> PlanMemory::restoreParameters(const NamedTensors& bindings) {
+  if (std::ranges::count(m_plan.tensors, TensorRole::OptimizerState, &PlanTensor::role) == 0) return {};
+  return uploadRoles(bindings, [](TensorRole role) {
+    return role == TensorRole::Parameter || role == TensorRole::MainGradient || role == TensorRole::OptimizerState;
+  });
+}
+
+Result<void> PlanMemory::uploadRoles(const NamedTensors& bindings, bool (*isWanted)(TensorRole)) {
   std::unordered_map<std::string_view, const Tensor*> byName;
   for (const auto& [name, tensor] : bindings) byName.emplace(name, &tensor);
   for (std::size_t index = 0; index < m_plan.tensors.size(); ++index) {
     const PlanTensor& wanted = m_plan.tensors[index];
-    if (!isBound(wanted.role)) continue;
+    if (!isWanted(wanted.role)) continue;
     const auto found = byName.find(wanted.name);
     const Tensor* given = found == byName.end() ? nullptr : found->second;
     if (Result<void> fits = checkBinding(wanted, given); !fits) return fits;

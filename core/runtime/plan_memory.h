@@ -37,6 +37,8 @@ class PlanMemory {
   Result<void> allocate(std::size_t workspaceBytes);
   /// Copies a tensor for every input, parameter and output gradient to the device. Errors: one is missing or misshapen.
   Result<void> upload(const NamedTensors& bindings);
+  /// Copies the parameters, main_grad buffers and the optimizer's state again if the plan has an optimizer.
+  Result<void> restoreParameters(const NamedTensors& bindings);
   /// nullptr for an empty tensor.
   std::byte* address(int tensor) const;
   /// Copies a tensor of the plan to the host. Errors: no tensor of this name (with the nearest one).
@@ -44,6 +46,7 @@ class PlanMemory {
 
  private:
   Result<void> checkFree(std::size_t workspaceBytes) const;
+  Result<void> uploadRoles(const NamedTensors& bindings, bool (*isWanted)(TensorRole));
 
   Backend& m_backend;
   const Plan& m_plan;

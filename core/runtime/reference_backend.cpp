@@ -1,8 +1,10 @@
 // The reference device: every step through the ops' own double-precision mathematics. Slow and exact.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/column_views.h"
+#include "core/plan/optimizer/optimizer_step.h"
 #include "core/quant/copy_memory.h"
 #include "core/runtime/backend.h"
+#include "core/runtime/optimizer_reference.h"
 #include "core/runtime/quantize_steps.h"
 #include "core/runtime/step_reference.h"
 #include "core/tensor/tensor.h"
@@ -176,6 +178,7 @@ class ReferenceBackend final : public Backend {
     if (step.isQuantize()) return makeQuantizeReference(graph, plan, step);
     if (step.kernel == "gathered_codes") return makeGatheredCodes(plan, step);
     if (step.scaleUpdate) return makeScaleUpdate(plan, step);
+    if (step.kernel == kAdamWKernel) return makeAdamWReference(graph, plan, step);
     return std::unique_ptr<Kernel>(std::make_unique<ReferenceKernel>(graph, plan, step));
   }
 

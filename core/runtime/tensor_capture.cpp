@@ -110,6 +110,7 @@ Result<NamedTensors> captureTensors(const CaptureRequest& request, const std::st
     if (!outcome) return outcome.error();
     if (*outcome == RunOutcome::Cancelled) return captureCancelled();
   }
+  if (Result<void> restored = (*executor)->restoreParameters(request.bindings); !restored) return restored.error();
   return capture.run(cancel);
 }
 

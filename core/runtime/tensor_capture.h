@@ -20,7 +20,8 @@ struct CaptureRequest {
   const NamedTensors& bindings;
   /// Names of tensors that the plan stores (core/plan/capturable_tensors.h).
   std::span<const std::string> tensors;
-  /// Runs before the one that is looked at, so that delayed scales have settled.
+  /// Runs before the one that is looked at, so that delayed scales have settled. The updates of an optimizer are undone
+  /// after them.
   int warmup = 0;
 };
 

@@ -33,8 +33,9 @@ class RankGraphMaker {
       m_builder.addOutput(output.name, mapped(output.value));
       noteShard(output.name, shardOf(output.value));
     }
-    m_made.graph = std::move(m_builder).finish(m_whole.pass());
+    m_made.graph = std::move(m_builder).finish(m_whole.pass()).withOptimizer(m_whole.optimizer());
     m_made.notes = std::move(m_placements.notes);
+    noteOptimizer();
     return std::move(m_made);
   }
 
@@ -117,6 +118,13 @@ class RankGraphMaker {
       m_made.shards[node.parameterName(slot)] = parameterShard(m_whole, m_placements, id, slot);
       m_made.shards[node.parameterGradientName(slot)] = gradient;
     }
+  }
+
+  /// The optimizer's state is shared as the parameter is.
+  void noteOptimizer() {
+    if (m_whole.optimizer()) m_made.shards[std::string(kOptimizerStep)] = {};
+    for (const TrainedParameter& parameter : trainedParameters(m_whole))
+      for (std::string& state : parameter.stateNames()) m_made.shards[std::move(state)] = m_made.shards[parameter.name];
   }
 
   /// Shards have the shapes that the local op infers, if the parts of an axis can be shared.

@@ -22,7 +22,8 @@ const std::map<std::string_view, std::string> kTexts = {{"device", "cuda:1"},   
                                                         {"iterations", "20"},    {"seed", "7"},
                                                         {"symbols", "M=64"},     {"recipeFields", "margin=2"},
                                                         {"label", "my run"},     {"ranks", "2"},
-                                                        {"deterministic", "on"}, {"overlaps", "off"}};
+                                                        {"deterministic", "on"}, {"overlaps", "off"},
+                                                        {"optimizer", "adamw"},  {"optimizerFields", "lr=0.1"}};
 
 RunSpec otherSpec() {
   RunSpec spec;

@@ -1,0 +1,14 @@
+// Kernel "adamw" in double precision, for the reference device.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/runtime/backend.h"
+
+#include <memory>
+
+namespace fuseline {
+
+/// Moments and float32 copies are rounded once a step, when they are stored. `graph` and `plan` outlive the kernel.
+std::unique_ptr<Kernel> makeAdamWReference(const Graph& graph, const Plan& plan, const Step& step);
+
+}  // namespace fuseline

@@ -1,0 +1,49 @@
+// Finds the operands of kernel "adamw".
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/common/adamw_step.h"
+
+#include <utility>
+
+namespace fuseline {
+
+namespace {
+
+Result<AdamWStep::Parameter> parameterAt(const StepRequest& request, int member) {
+  AdamWStep::Parameter parameter;
+  for (const auto& [key, binding] : {std::pair(OperandKey{member, OperandKind::Parameter, 0}, &parameter.weight),
+                                     {OperandKey{member, OperandKind::GradParameter, 0}, &parameter.gradient},
+                                     {OperandKey{member, OperandKind::Residual, 0}, &parameter.expAvg},
+                                     {OperandKey{member, OperandKind::Residual, 1}, &parameter.expAvgSq}}) {
+    Result<Binding> found = requireOperand(request, key);
+    if (!found) return found.error();
+    *binding = std::move(*found);
+  }
+  parameter.master = findOperand(request, {member, OperandKind::Residual, 2});
+  return parameter;
+}
+
+}  // namespace
+
+AdamWTerms<float> AdamWStep::terms() const {
+  return {.beta1Rest = static_cast<float>(1.0 - options.beta1),
+          .beta2 = static_cast<float>(options.beta2),
+          .beta2Rest = static_cast<float>(1.0 - options.beta2),
+          .decay = static_cast<float>(1.0 - options.lr * options.weightDecay),
+          .eps = static_cast<float>(options.eps)};
+}
+
+Result<AdamWStep> adamWStep(const StepRequest& request) {
+  AdamWStep step{.options = *request.graph.optimizer()};
+  Result<Binding> updates = requireOperand(request, {0, OperandKind::Input, 0});
+  if (!updates) return updates.error();
+  step.numUpdates = std::move(*updates);
+  const auto count = static_cast<int>(trainedParameters(request.graph).size());
+  for (int member = 0; member < count; ++member) {
+    Result<AdamWStep::Parameter> parameter = parameterAt(request, member);
+    if (!parameter) return parameter.error();
+    step.parameters.push_back(std::move(*parameter));
+  }
+  return step;
+}
+
+}  // namespace fuseline

@@ -1,0 +1,31 @@
+// The operands and options of kernel "adamw".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/numerics/adamw.h"
+#include "core/runtime/step_operand.h"
+
+#include <vector>
+
+namespace fuseline {
+
+struct AdamWStep {
+  struct Parameter {
+    Binding weight, gradient, expAvg, expAvgSq;
+    Binding master;  // absent for float32 weights
+
+    std::int64_t elements() const { return weight.spec.numElements(); }
+    /// Is the gradient a buffer that later passes add to?
+    bool clearsGradient() const { return gradient.access == OperandAccess::Accumulate; }
+  };
+  AdamW options;
+  Binding numUpdates;
+  std::vector<Parameter> parameters;
+
+  AdamWTerms<float> terms() const;
+};
+
+/// Errors: the step has no such operand. It is a fault of the plan.
+Result<AdamWStep> adamWStep(const StepRequest& request);
+
+}  // namespace fuseline
