@@ -112,17 +112,26 @@ void printSection(const OpenedPipeline& pipeline, const Section& section, Contex
     same.size() > 1 ? printSharedReason(same, context) : print(pipeline, *same.front(), context);
 }
 
+/// By attempt the number of its group. A section of a long fusion's op would have a long key otherwise.
+std::vector<std::size_t> groupNumbers(const Graph& graph, const FusionReport& report) {
+  std::vector<std::size_t> numbers(report.attempts.size());
+  const InstanceGroups groups = attemptGroups(graph, report.attempts, report.device);
+  for (std::size_t number = 0; number < groups.size(); ++number)
+    for (const std::size_t attempt : groups[number]) numbers[attempt] = number;
+  return numbers;
+}
+
 /// Sections of the same op in instances of a block, once.
 std::vector<Section> foldSections(const OpenedPipeline& pipeline, const std::vector<Section>& sections) {
   const FusionReport& report = pipeline.analysis.report;
   const InstanceNames names(pipeline.graph());
-  const std::vector<std::string> attemptKey = attemptKeys(pipeline.graph(), report.attempts, report.device);
+  const std::vector<std::size_t> numbers = groupNumbers(pipeline.graph(), report);
   std::vector<std::string> keys;
   for (const Section& section : sections) {
     std::string& key = keys.emplace_back(names.shared(section.title).text);
     for (const Attempts* attempts : {&section.attempts, &section.partOf})
       for (const Attempt* attempt : *attempts)
-        key += "\n" + attemptKey[static_cast<std::size_t>(attempt - report.attempts.data())];
+        key += fmt::format("\n{}", numbers[static_cast<std::size_t>(attempt - report.attempts.data())]);
   }
   std::vector<Section> folded;
   for (const std::vector<std::size_t>& group : groupsOf(keys)) {

@@ -46,9 +46,10 @@ class ChainWalker {
     m_walk.steps.insert(m_walk.steps.begin() + place, static_cast<int>(step));
   }
 
-  /// The op that a step follows.
+  /// The op that a step follows. Only chains that branch name it, and those are short.
   NodeId originOf(std::size_t step) const {
     const std::string& role = m_rule.chain[step].follows;
+    if (role.empty()) return m_walk.nodes.back();
     for (std::size_t i = 0; i < m_walk.nodes.size(); ++i)
       if (m_rule.chain[static_cast<std::size_t>(m_walk.steps[i])].role == role) return m_walk.nodes[i];
     return m_walk.nodes.back();

@@ -73,12 +73,12 @@ std::vector<ListLine> foldedOnce(const std::vector<ListLine>& lines) {
 
 }  // namespace
 
-std::vector<std::string> attemptKeys(const Graph& graph, std::span<const Attempt> attempts, const DeviceModel& device) {
+InstanceGroups attemptGroups(const Graph& graph, std::span<const Attempt> attempts, const DeviceModel& device) {
   const InstanceNames names(graph);
   std::vector<std::string> keys;
   keys.reserve(attempts.size());
   for (const Attempt& attempt : attempts) keys.push_back(keyOf(graph, names, attempt, device));
-  return keys;
+  return groupsOf(keys);
 }
 
 std::string sameElsewhere(const Graph& graph, const Attempt& attempt, std::size_t count) {

@@ -11,8 +11,8 @@
 
 namespace fuseline {
 
-/// For each attempt a key that it shares with equal attempts in other instances.
-std::vector<std::string> attemptKeys(const Graph& graph, std::span<const Attempt> attempts, const DeviceModel& device);
+/// Attempts that are equal except for their instance are one group.
+InstanceGroups attemptGroups(const Graph& graph, std::span<const Attempt> attempts, const DeviceModel& device);
 
 /// Appended to an explanation: " The same holds in 79 more instances of block Layer."; empty outside of blocks.
 std::string sameElsewhere(const Graph& graph, const Attempt& attempt, std::size_t count);

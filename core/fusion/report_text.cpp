@@ -172,7 +172,7 @@ Json attemptJson(const Graph& graph, const Attempt& attempt, const DeviceModel& 
 Json attemptsJson(const Graph& graph, const FusionReport& report) {
   Json attempts = Json::array();
   for (const Attempt& attempt : report.attempts) attempts.push_back(attemptJson(graph, attempt, report.device));
-  for (const std::vector<std::size_t>& group : groupsOf(attemptKeys(graph, report.attempts, report.device)))
+  for (const std::vector<std::size_t>& group : attemptGroups(graph, report.attempts, report.device))
     for (const std::size_t i : group)
       attempts[group.front()]["instances"].push_back(graph.node(report.attempts[i].nodes.front()).id);
   return attempts;
@@ -294,7 +294,7 @@ std::string planTree(const Graph& graph, const FusionReport& report) {
 std::string toTree(const Graph& graph, const FusionReport& report) {
   std::vector<const Attempt*> attempts;
   std::map<const Attempt*, std::size_t> counts;
-  for (const std::vector<std::size_t>& group : groupsOf(attemptKeys(graph, report.attempts, report.device))) {
+  for (const std::vector<std::size_t>& group : attemptGroups(graph, report.attempts, report.device)) {
     attempts.push_back(&report.attempts[group.front()]);
     counts.emplace(attempts.back(), group.size());
   }

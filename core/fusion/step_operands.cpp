@@ -87,11 +87,13 @@ class ViewFinder {
 
 /// Reads that the program of an all-elementwise entry does not load are dropped.
 void dropUnreadOperands(const ElementwiseProgram& program, std::vector<OperandUse>& operands) {
-  SortedSet<OperandKey> loaded;
+  std::vector<OperandKey> loaded;
   for (const Instruction& instruction : program.code)
-    if (instruction.opcode == Opcode::Load) loaded.insert(instruction.place.operand);
-  std::erase_if(operands,
-                [&](const OperandUse& use) { return use.access == OperandAccess::Read && !loaded.contains(use.key); });
+    if (instruction.opcode == Opcode::Load) loaded.push_back(instruction.place.operand);
+  std::ranges::sort(loaded);
+  std::erase_if(operands, [&](const OperandUse& use) {
+    return use.access == OperandAccess::Read && !std::ranges::binary_search(loaded, use.key);
+  });
 }
 
 /// An op that is a view by its definition: it reads and writes nothing.

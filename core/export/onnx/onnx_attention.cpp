@@ -43,7 +43,9 @@ class Rewriter {
       } else if (auto attention = attentionAt(m_reading, m_views, m_numbers, node)) {
         addAttention(std::move(*attention));
       } else if (isWholeAttention(node)) {
-        refuse(node.output(0), "it does more than DotProductAttention, such as caching keys");
+        const bool hasLengths = node.op_type() == "MultiHeadAttention" && !inputOf(node, 4).empty();
+        refuse(node.output(0), hasLengths ? "its key_padding_mask is not of shape [batch, keys]"
+                                          : "it does more than DotProductAttention, such as caching keys");
       }
     }
     if (m_nodes.isEmpty()) return;

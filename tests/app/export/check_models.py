@@ -180,6 +180,10 @@ def models():
 EXPORTERS = {"dynamo": dict(dynamo=True)} | {
     f"TorchScript {opset}": dict(dynamo=False, opset_version=opset) for opset in (11, 13, 14, 17, 18)
 }
+# Of these a few models are enough: --exporters.
+MORE_OPSETS = {f"dynamo {opset}": dict(dynamo=True, opset_version=opset) for opset in range(18, 24)} | {
+    f"TorchScript {opset}": dict(dynamo=False, opset_version=opset) for opset in (12, 15, 16, 19, 20)
+}
 # The same with batch and sequence of any extent, called so; a run then needs numbers.
 EXTENTS = {"batch": BATCH, "tokens": TOKENS}
 EXPORTERS["TorchScript 17, any extents"] = dict(dynamo=False, opset_version=17)
@@ -201,7 +205,7 @@ def silence():
 
 
 def export(make, exporter, path):
-    options, has_any_extents = EXPORTERS[exporter], exporter.endswith("any extents")
+    options, has_any_extents = (EXPORTERS | MORE_OPSETS)[exporter], exporter.endswith("any extents")
     torch.manual_seed(1)
     module, inputs = make()
     module = module.eval()
@@ -253,7 +257,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
     parser.add_argument("--only", nargs="*", default=[], help="names of models")
-    parser.add_argument("--exporters", nargs="*", default=list(EXPORTERS), choices=list(EXPORTERS))
+    parser.add_argument("--exporters", nargs="*", default=list(EXPORTERS),
+                        choices=list(EXPORTERS | MORE_OPSETS))
     parser.add_argument("--files", nargs="*", default=[], type=pathlib.Path, help="models that are files already")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -93,6 +93,7 @@ OPS = [
     op("MoEUnpermute", [[14, 64], ("i64", [2, 3, 2]), [2, 3, 2]]),
     op("MoEUnpermute", [[5, 64], ("i64", [4, 2])], merging_probs=False),
     op("Concat", [[6, 64], [6, 32]]),
+    op("Expand", [[2, 3, 16]], count=4),
     op("RotaryPositionEmbedding", [[6, 2, 4, 16]], dim=16),
     op("RotaryPositionEmbedding", [[6, 2, 4, 16]], dim=16, interleaved=True),
     *(op("DotProductAttention", [[6, 2, 4, 16], [keys, 2, 2, 16], [keys, 2, 2, 16]], num_attention_heads=4,
@@ -108,8 +109,8 @@ OPS = [
                          ("padding_causal_bottom_right", {}))),
 ]
 COMMUNICATION = {"AllGather", "ReduceScatter", "AllReduce"}
-# Of other programs; refused.
-NOT_RUN = {"External"}
+# Of other programs, or only for training; refused.
+NOT_RUN = {"External", "MoEAuxLoss"}
 
 
 def fuseline(*arguments, check=True):

@@ -8,6 +8,8 @@
 #include <limits>
 #include <map>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 namespace fuseline {
@@ -245,6 +247,28 @@ TEST(OnnxAttention, ReadsMergedHeadsOfOnnxRuntime) {
   graph.input("q", {2, 6, 32}).input("k", {2, 5, 32}).input("v", {2, 5, 32});
   graph.node("MultiHeadAttention", {"q", "k", "v"}, "y", {"num_heads=4"}, "com.microsoft");
   EXPECT_EQ(operationsOf(graph.imported("y")), (Names{"DotProductAttention"}));
+}
+
+TEST(OnnxAttention, ReadsKeyMasksOfOnnxRuntime) {
+  for (const Integers& shape : {Integers{2, 5}, Integers{2, 6, 5}}) {
+    AttentionGraph graph;
+    graph.input("q", {2, 6, 32}).input("k", {2, 5, 32}).input("v", {2, 5, 32}).input("mask", shape, 6);
+    graph.node("MultiHeadAttention", {"q", "k", "v", "", "mask"}, "y", {"num_heads=4"}, "com.microsoft");
+    const Result<ImportedPipeline> imported = graph.imported("y");
+    EXPECT_EQ(operationsOf(imported).back(), "DotProductAttention");
+    EXPECT_EQ(attributesOf(imported, "DotProductAttention")["core_attention_bias_type"], "post_scale_bias");
+  }
+}
+
+TEST(OnnxAttention, NamesAKeyMaskOfLengths) {
+  AttentionGraph graph;
+  graph.input("x", {2, 6, 32}).floats("w", {32, 32}, [](std::int64_t) { return 0.1; }).node("MatMul", {"x", "w"}, "q");
+  graph.input("k", {2, 5, 32}).input("v", {2, 5, 32}).input("lengths", {2}, 6);
+  graph.node("MultiHeadAttention", {"q", "k", "v", "", "lengths"}, "y", {"num_heads=4"}, "com.microsoft");
+  const Result<ImportedPipeline> imported = graph.imported("y");
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_NE(fmt::format("{}", fmt::join(imported->notes, " ")).find("its key_padding_mask is not of shape"),
+            std::string::npos);
 }
 
 TEST(OnnxAttention, SplitsAPackedProjection) {

@@ -1112,5 +1112,30 @@ TEST(Fuser, TextsAboutALongChainStayShort) {
     EXPECT_LT(attempt.explanation.size(), 1000U) << attempt.rule->name << ": " << attempt.explanation;
 }
 
+/// Counts how often ops of a chain of GELUs are compared with the steps of a rule.
+std::size_t numComparisons(std::size_t numOps) {
+  std::size_t number = 0;
+  const auto counted = [&](const Node&) { return ++number > 0; };
+  RuleCatalog rules;
+  EXPECT_TRUE(rules.registerForwardFusion({.name = "Run",
+                                           .chain = {{.role = "first", .accepts = counted},
+                                                     {.role = "rest", .repeat = Repeat::OneOrMore, .accepts = counted}},
+                                           .becomes = "elementwise",
+                                           .writesBranches = true}));
+  const Graph graph = chain(DType::F32, {2, 2}, std::vector<Link>(numOps, link("GELU")));
+  EXPECT_EQ(fuse(graph, {.rules = &rules})->forward.size(), 1U);
+  return number;
+}
+
+TEST(Fuser, ComparesEachOpOfALongChainAFewTimes) { EXPECT_LE(numComparisons(4000), 5 * numComparisons(1000)); }
+
+/// This finishes in seconds only if nothing is quadratic; the time itself is not asserted.
+TEST(Fuser, FusesAVeryLongChain) {
+  const Graph graph = chain(DType::F32, {2, 2}, std::vector<Link>(100'000, link("GELU")));
+  const FusionReport report = *fuse(graph);
+  EXPECT_EQ(report.forward.size(), 1U);
+  EXPECT_EQ(report.backward.size(), 1U);
+}
+
 }  // namespace
 }  // namespace fuseline

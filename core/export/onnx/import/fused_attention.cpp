@@ -7,6 +7,7 @@
 #include "core/export/onnx/onnx_weights.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -47,7 +48,10 @@ class FusedAttention {
     const bool isMicrosoft = node.domain() == kMicrosoft && node.output_size() > 0;
     m_node = node;
     if (isMicrosoft && node.op_type() == "Attention" && takeProjectionOut()) return;
-    if (isMicrosoft && node.op_type() == "MultiHeadAttention") takeBiasOut();
+    if (isMicrosoft && node.op_type() == "MultiHeadAttention") {
+      takeBiasOut();
+      takeKeyMaskOut();
+    }
     if (isMicrosoft && node.op_type() == "GroupQueryAttention") takeRotationsOut();
     *m_nodes.Add() = m_node;
   }
@@ -173,6 +177,7 @@ class FusedAttention {
     while (m_node.output_size() > 1) m_node.mutable_output()->RemoveLast();
     for (const char* const name : {"qkv_hidden_sizes", "do_rotary", "past_present_share_buffer"}) clearAttribute(name);
     takeBiasOut();
+    takeKeyMaskOut();
     *m_nodes.Add() = m_node;
     return true;
   }
@@ -210,6 +215,39 @@ class FusedAttention {
       setInput(part, make("Add", {input(part), row.name()}, kParts[part]));
     }
     setInput(3, "");
+  }
+
+  /// 0: the graph does not say it.
+  int rankOf(const std::string& tensor) const {
+    if (const auto* const constant = m_reading.constant(tensor)) return constant->dims_size();
+    const auto* const type = m_reading.type(tensor);
+    return type && type->has_shape() ? type->shape().dim_size() : 0;
+  }
+
+  std::string number(const char* part, double value) {
+    const DType dtype = floatTypeOf(m_reading.elementType(input(0))).value_or(DType::F32);
+    const Tensor encoded = Tensor::fromDoubles({.dtype = dtype, .shape = {}}, std::array{value});
+    ::onnx::TensorProto& tensor = *m_graph.add_initializer();
+    tensor.set_name(nameOf(part));
+    tensor.set_data_type(onnxType(dtype));
+    tensor.set_raw_data(encoded.data.data(), encoded.data.size());
+    return tensor.name();
+  }
+
+  /// A mask [B, Sk] or [B, Sq, Sk], not 0 where a key is kept, becomes a bias of the scores. Others give lengths.
+  void takeKeyMaskOut() {
+    const int rank = hasInput(4) ? rankOf(input(4)) : 0;
+    if (rank != 2 && rank != 3) return;
+    const std::string isKept = make("Cast", {input(4)}, "is_kept");
+    set(last(), "to", ::onnx::TensorProto::BOOL);
+    const double fill = realOf(m_node, "mask_filter_value", -10000.0);
+    std::string added = make("Where", {isKept, number("kept", 0.0), number("masked", fill)}, "mask");
+    added = make("Unsqueeze", {added}, "mask_of_heads");
+    setNumbers("axes", rank == 2 ? Integers{1, 2} : Integers{1}, "mask_axes");
+    if (hasInput(5)) added = make("Add", {input(5), added}, "mask_and_bias");
+    setInput(4, "");
+    setInput(5, added);
+    clearAttribute("mask_filter_value");
   }
 
   // ---- GroupQueryAttention

@@ -8,9 +8,9 @@
 
 namespace fuseline {
 
-/// Takes projections out of com.microsoft Attention, biases out of MultiHeadAttention, and rotary
-/// embeddings out of GroupQueryAttention, so that a layer, a sum and a rotary embedding are found as ops. Nodes with
-/// keys of earlier calls stay. folder: of external data.
+/// Takes projections out of com.microsoft Attention, biases and key masks out of MultiHeadAttention, and rotary
+/// embeddings out of GroupQueryAttention, so that a layer, a sum, a mask and a rotary embedding are found as ops. Nodes
+/// with keys of earlier calls stay. folder: of external data.
 void splitFusedAttention(::onnx::ModelProto& model, const std::filesystem::path& folder);
 
 }  // namespace fuseline
