@@ -56,14 +56,4 @@ Result<Recipe> withGemmQuantized(const Recipe& recipe, const std::string& op, Ge
   return Recipe::create(recipe.definition(), recipe.fields(), std::move(overrides));
 }
 
-std::string overrideText(const RoleOverride& special) {
-  const std::string place = special.op.empty() ? "every op" : special.op;
-  const std::string tensor = special.tensor ? fmt::format("{} of ", roleName(*special.tensor)) : "";
-  const std::string_view gemm = special.gemm ? roleName(*special.gemm) : "every GEMM";
-  std::string form = special.format ? fmt::format("as {}", formatName(*special.format)) : "in high precision";
-  if (special.quantizer) form = "as " + special.quantizer->recipe->name;
-  if (special.isOfRowwise) form += ", from the dequantized rowwise tensor";
-  return fmt::format("{}: {}{} {}", place, tensor, gemm, form);
-}
-
 }  // namespace fuseline

@@ -25,7 +25,4 @@ std::optional<bool> isQuantized(const Recipe& recipe, const Graph& graph, std::s
 /// override of all GEMMs of the op is kept for the other ones. Overrides that apply to every op stay, too.
 Result<Recipe> withGemmQuantized(const Recipe& recipe, const std::string& op, GemmRole gemm, bool isQuantized);
 
-/// "fc1: wgrad in high precision", "every op: input of fprop as e5m2".
-std::string overrideText(const RoleOverride& special);
-
 }  // namespace fuseline

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fuseline {
 
@@ -73,6 +74,18 @@ Result<QuantizerSource> parseSource(const std::string& text) {
   return parsed ? quantizerSource(**definition, *parsed) : Result<QuantizerSource>(parsed.error());
 }
 
+std::string jsonText(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+/// "Float8CurrentScaling(fp8_format=E4M3)" of {"name": "Float8CurrentScaling", "fp8_format": "E4M3"}.
+std::string sourceText(const Json& quantizer) {
+  if (!quantizer.is_object()) return jsonText(quantizer);
+  std::vector<std::string> fields;
+  for (const auto& [key, value] : quantizer.items())
+    if (key != "name") fields.push_back(key + "=" + jsonText(value));
+  const std::string name = jsonText(quantizer.value("name", Json("")));
+  return fields.empty() ? name : fmt::format("{}({})", name, fmt::join(fields, ","));
+}
+
 }  // namespace
 
 bool isOperandKey(std::string_view key) { return operandOf(key).has_value(); }
@@ -88,6 +101,13 @@ Result<RoleOverride> parseOperandSetting(std::string_view key, const std::string
   if (!source) return noOperandSetting(key, text, source.error().message);
   special.quantizer = std::move(*source);
   return special;
+}
+
+std::string operandSettingText(const Json& special) {
+  if (!special.is_object()) return special.dump();
+  const bool isOfRowwise = special.value("columnwise_source", Json()) == "rowwise_dequantized";
+  const Json form = special.contains("quantizer") ? special["quantizer"] : special.value("format", Json(kUnquantized));
+  return (isOfRowwise ? std::string(1, kOfRowwise) : "") + sourceText(form);
 }
 
 Result<Recipe> recipeWithSettings(const RecipeDefinition& definition,

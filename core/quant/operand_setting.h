@@ -19,6 +19,11 @@ bool isOperandKey(std::string_view key);
 /// is quantized from the dequantized forward tensor: "~nvfp4". Errors (Usage): any other text.
 Result<RoleOverride> parseOperandSetting(std::string_view key, const std::string& text);
 
+/// One item of a recipe's "overrides".
+Json toJson(const RoleOverride& special);
+/// The value that parseOperandSetting() reads, of such an item; its values need not be valid.
+std::string operandSettingText(const Json& special);
+
 /// The recipe of this definition with settings of its fields and of operands, in their order.
 /// Errors (Usage): those of both, and of Recipe::create().
 Result<Recipe> recipeWithSettings(const RecipeDefinition& definition,

@@ -1,5 +1,6 @@
 // Recipes as JSON: a name, fields by their own names, and overrides.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/quant/operand_setting.h"
 #include "core/quant/recipe.h"
 #include "core/support/json_fields.h"
 #include "core/support/text.h"
@@ -36,19 +37,6 @@ Json toJson(const QuantizerSource& source) {
   for (const AttributeSpec& field : source.recipe->fields)
     if (source.fields.get(field.name) != field.defaultValue) json[field.name] = toJson(source.fields.get(field.name));
   return json.size() > 1 ? json : Json(source.recipe->name);
-}
-
-Json toJson(const RoleOverride& special) {
-  Json json = Json::object();
-  if (special.tensor) json["tensor"] = roleName(*special.tensor);
-  if (special.gemm) json["gemm"] = roleName(*special.gemm);
-  if (!special.op.empty()) json["op"] = special.op;
-  if (special.quantizer)
-    json["quantizer"] = toJson(*special.quantizer);
-  else
-    json["format"] = special.format ? formatName(*special.format) : kHighPrecision;
-  if (special.isOfRowwise) json[std::string(kColumnwiseSource)] = kSources.back();
-  return json;
 }
 
 /// A value with its JSON type; Recipe::create checks that it is the field's. Nothing for integers beyond 64 bits.
@@ -159,6 +147,19 @@ std::string unknownRecipe(const std::string& name) {
 }
 
 }  // namespace
+
+Json toJson(const RoleOverride& special) {
+  Json json = Json::object();
+  if (special.tensor) json["tensor"] = roleName(*special.tensor);
+  if (special.gemm) json["gemm"] = roleName(*special.gemm);
+  if (!special.op.empty()) json["op"] = special.op;
+  if (special.quantizer)
+    json["quantizer"] = toJson(*special.quantizer);
+  else
+    json["format"] = special.format ? formatName(*special.format) : kHighPrecision;
+  if (special.isOfRowwise) json[std::string(kColumnwiseSource)] = kSources.back();
+  return json;
+}
 
 Json toJson(const Recipe& recipe) {
   Json fields = Json::object();

@@ -5,6 +5,7 @@
 #include "tests/ui/ui_test_support.h"
 #include "ui/inspector/attribute_field.h"
 #include "ui/inspector/block_section.h"
+#include "ui/inspector/overrides_table.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/table_copying.h"
 #include "ui/window/drawing_dialog.h"
@@ -1111,12 +1112,13 @@ void PanelsTest::singleGemmsStayInHighPrecision() {
   QVERIFY(f.session.pipeline().document().recipe().at("overrides").at(0).at("op") == Json("project"));
   f.session.selection().select({});
   QCoreApplication::processEvents();
-  QVERIFY(shows(*f.window.inspector().page(), QStringLiteral("project: wgrad in high precision")));
-  const auto buttons = f.window.inspector().page()->findChildren<QToolButton*>();
-  const auto remove = std::ranges::find_if(
-      buttons, [](const QToolButton* button) { return button->accessibleName().contains("the override"); });
-  QVERIFY(remove != buttons.end());
-  (*remove)->click();
+  auto* overrides = f.window.inspector().page()->findChild<OverridesTable*>();
+  QVERIFY(overrides);
+  const QAbstractItemModel& rows = *overrides->view()->model();
+  QCOMPARE(rows.index(0, OverridesModel::OpColumn).data().toString(), QStringLiteral("project"));
+  QCOMPARE(rows.index(0, OverridesModel::GemmColumn).data().toString(), QStringLiteral("wgrad"));
+  overrides->view()->setCurrentIndex(rows.index(0, 0));
+  overrides->view()->actions().first()->trigger();
   QVERIFY(!f.session.pipeline().document().recipe().contains("overrides"));
 }
 

@@ -104,7 +104,6 @@ class PipelinePage : public InspectorPage {
   void createInputs();
   void createOutputs();
   void createRecipe();
-  void addOverrides(QFormLayout* form);
   void createRules();
   void addPlanTarget(QFormLayout* form);
   void addRuleSwitches(QFormLayout* form, const std::string& key, const QString& label);

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/lowering/expression.h"
 #include "core/plan/fusion_edits.h"
-#include "core/quant/gemm_switches.h"
 #include "ui/inspector/field_problem.h"
 #include "ui/inspector/inspector_panel.h"
+#include "ui/inspector/overrides_table.h"
 #include "ui/inspector/recipe_section.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
@@ -30,8 +30,6 @@ QStringList namesOf(const PipelineDocument& document) {
   for (const DocumentInput& input : document.inputs()) names.append(QStringLiteral("input ") + toQt(input.id));
   for (const DocumentOutput& output : document.outputs()) names.append(QStringLiteral("output ") + toQt(output.id));
   names.append(QStringLiteral("recipe ") + toQt(recipeOf(document).name));
-  if (document.recipe().is_object() && document.recipe().contains("overrides"))
-    names.append(toQt(document.recipe()["overrides"].dump()));
   if (document.fusion().is_object()) names.append(toQt(document.fusion().dump()));
   return names;
 }
@@ -331,25 +329,9 @@ void PipelinePage::createRecipe() {
   QFormLayout* form = addSection(tr("Quantization"));
   form->addRow(section);
   m_refreshers.push_back([section] { section->refresh(); });
-  addOverrides(form);
-}
-
-/// Overrides of the recipe for single ops. Check boxes of the ops add to them.
-void PipelinePage::addOverrides(QFormLayout* form) {
-  const Result<Recipe> recipe = recipeFromJson(m_session.pipeline().document().recipe());
-  if (!recipe) return;
-  for (std::size_t i = 0; i < recipe->overrides().size(); ++i) {
-    const QString text = toQt(overrideText(recipe->overrides()[i]));
-    auto* row = new QHBoxLayout;
-    row->addWidget(wrappedLabel(text, this), 1);
-    addRemoveButton(row, tr("the override \"%1\"").arg(text), [this, i] {
-      Json changed = m_session.pipeline().document().recipe();
-      changed["overrides"].erase(i);
-      if (changed["overrides"].empty()) changed.erase("overrides");
-      m_session.pipeline().apply(EditGroup{.label = "Remove an override", .edits = {SetRecipe{std::move(changed)}}});
-    });
-    form->addRow(row);
-  }
+  auto* overrides = new OverridesTable(m_session, m_theme, this);
+  form->addRow(overrides);
+  m_refreshers.push_back([overrides] { overrides->refresh(); });
 }
 
 void PipelinePage::createRules() {

@@ -132,6 +132,7 @@ QWidget* RecipeSection::createCheck(const AttributeSpec& field) {
 
 QWidget* RecipeSection::createCombo(const AttributeSpec& field) {
   auto* combo = new QComboBox(this);
+  combo->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);  // factories have long names
   for (const std::string& choice : field.choices) combo->addItem(toQt(choice));
   connect(combo, &QComboBox::textActivated, this,
           [this, &field](const QString& text) { set(field, text.toStdString()); });

@@ -16,7 +16,7 @@ TEST(NodeIds, AreLettersDigitsUnderscoresAndHyphens) {
   EXPECT_FALSE(checkId(""));
 }
 
-/// What separates ids in lists, tables, settings and keys.
+/// Punctuation separates ids in lists, tables, settings and keys.
 TEST(NodeIds, HaveNoPunctuation) {
   for (const char c : std::string("!\"#$%&'()*+,./:;<=>?@[\\]^`{|}~ \t\n")) {
     const std::string id = std::string("f") + c + "c";

@@ -114,6 +114,14 @@ TEST(OperandSettings, NameAnOperandAndItsQuantizer) {
             "high_precision, or a recipe, as in mxfp8 or float8current(fp8_format=E4M3).");
 }
 
+TEST(OperandSettings, AreWrittenAsTheyAreRead) {
+  for (const char* text : {"high_precision", "e5m2", "MXFP8BlockScaling", "~NVFP4BlockScaling(disable_rht=true)",
+                           "Float8CurrentScaling(fp8_format=E4M3)"})
+    EXPECT_EQ(operandSettingText(toJson(*parseOperandSetting("weight.dgrad", text))), text);
+  EXPECT_EQ(operandSettingText(Json("fc1")), "\"fc1\"");
+  EXPECT_EQ(operandSettingText(Json{{"quantizer", {{"name", 7}, {"margin", nullptr}}}}), "7(margin=null)");
+}
+
 TEST(OperandSettings, StandBesideFields) {
   const Result<Recipe> recipe = recipeWithSettings(
       *findRecipe("CustomRecipe"), {{"qfactory", "mxfp8_factory"}, {"fc2.all.wgrad", "high_precision"}});

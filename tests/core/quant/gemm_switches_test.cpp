@@ -74,12 +74,6 @@ TEST(GemmSwitches, SayNothingOfWhatIsNoLinearOrNotAllAlike) {
   EXPECT_EQ(isQuantized(one, graph, both, GemmRole::Fprop), std::nullopt);
 }
 
-TEST(GemmSwitches, AreNamedInWords) {
-  EXPECT_EQ(overrideText({.gemm = GemmRole::Wgrad, .op = "fc1"}), "fc1: wgrad in high precision");
-  EXPECT_EQ(overrideText({.tensor = TensorType::Input, .gemm = GemmRole::Fprop, .format = ElementFormat::E5M2}),
-            "every op: input of fprop as e5m2");
-}
-
 RC_GTEST_PROP(GemmSwitches, AreTakenBack, ()) {
   Recipe recipe = current();
   std::array<bool, 3> wanted = {true, true, true};
