@@ -569,9 +569,12 @@ void ModelsTest::numericsShowErrorsAndTheirOwners() {
 
 void ModelsTest::textColoursReachTheirContrast() {
   Theme theme;
-  for (const ThemeChoice choice : {ThemeChoice::Light, ThemeChoice::Dark}) {
+  for (const ThemeChoice choice : {ThemeChoice::Light, ThemeChoice::Dark, ThemeChoice::HighContrast}) {
     theme.apply(choice);
     const ThemeColors& c = theme.colors();
+    for (const std::string_view category :
+         {"Linear", "Normalization", "Activation", "Elementwise", "Branch", "Attention"})
+      QVERIFY2(contrastRatio(c.text, headColor(theme, category)) >= 4.5, category.data());
     for (const QColor& text : {c.text, c.dimText, c.error, c.warning, c.note, c.good, c.forward, c.backward, c.joint}) {
       for (const QColor& ground : {c.base, c.panel, c.canvas, c.node}) {
         QVERIFY2(contrastRatio(text, ground) >= 4.5, qPrintable(text.name() + " on " + ground.name()));
