@@ -6,6 +6,7 @@
 #include "core/profile/run_file.h"
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/canvas/node_item.h"
 #include "ui/flame/flame_boxes.h"
 #include "ui/fusions/attempt_list.h"
 #include "ui/fusions/gain_text.h"

@@ -225,7 +225,6 @@ void RanksTest::numericsOfRanksCanBeStopped() {
   Fixture f(parallelPipeline(), worker());
   QVERIFY(setRanks(f, 2));
   Runner& runner = f.session.runner();
-  QSignalSpy ended(&runner, &Runner::runningChanged);
   runner.measureNumerics();
   runner.cancel();
   QVERIFY(QTest::qWaitFor([&] { return !runner.isRunning(); }, kPatienceMs));
