@@ -61,7 +61,7 @@ void addOptions(QCommandLineParser& parser) {
     parser.addOption({name, QApplication::translate("main", help), value});
   };
   add("worker", "Command that runs pipelines, such as \"ssh gpu-box fuseline worker\".", "command");
-  add("theme", "system, light or dark.", "theme");
+  add("theme", "system, light, dark or high-contrast.", "theme");
   add("screenshot", "Save a screenshot of the window and exit.", "file.png");
   add("drawing", "Save a drawing of the pipeline and exit. The file extension selects SVG, PNG or PDF.", "file.svg");
   add("without-pipeline", "Do not embed the pipeline in the drawing. Such a drawing cannot be opened again.");
@@ -109,19 +109,26 @@ std::optional<RunPurpose> runBefore(const QCommandLineParser& parser) {
 
 bool isPicture(const QCommandLineParser& parser) { return parser.isSet("screenshot") || parser.isSet("drawing"); }
 
+QMap<QString, ui::ThemeChoice> themeNames() {
+  return {{"light", ui::ThemeChoice::Light},
+          {"dark", ui::ThemeChoice::Dark},
+          {"high-contrast", ui::ThemeChoice::HighContrast}};
+}
+
 /// Errors: an unknown theme.
 Result<void> checkTheme(const QCommandLineParser& parser) {
   const QString name = parser.value("theme");
-  if (name.isEmpty() || name == "system" || name == "light" || name == "dark") return {};
-  return Error{QApplication::translate("main", "--theme %1: expected system, light or dark.").arg(name).toStdString()};
+  if (name.isEmpty() || name == "system" || themeNames().contains(name)) return {};
+  return Error{QApplication::translate("main", "--theme %1: expected system, light, dark or high-contrast.")
+                   .arg(name)
+                   .toStdString()};
 }
 
 ui::ThemeChoice keptTheme() { return static_cast<ui::ThemeChoice>(QSettings().value("view/theme", 0).toInt()); }
 
 ui::ThemeChoice themeChoice(const QCommandLineParser& parser) {
   const QString name = parser.value("theme");
-  if (name == "light") return ui::ThemeChoice::Light;
-  if (name == "dark") return ui::ThemeChoice::Dark;
+  if (themeNames().contains(name)) return themeNames().value(name);
   if (name == "system" || isPicture(parser)) return ui::ThemeChoice::System;
   return keptTheme();
 }

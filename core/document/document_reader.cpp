@@ -98,12 +98,23 @@ class DocumentReader {
                           ? "The file is a measured run, not a pipeline. Open it in the designer, or use `fuseline "
                             "compare` or `fuseline export`."
                           : fmt::format("The format is {}; expected \"{}\".", m_reader.excerpt(*format), kFormatName));
+    if (const auto required = FieldReader::find(fields, "extensionsRequired")) checkRequired(*required);
     if (const auto version = m_reader.object(fields, "formatVersion", "", extra))
       readVersion(*version);
     else if (!fields.contains("formatVersion"))
       m_reader.report(
           Severity::Warning, "missing-field", m_reader.offset(0), "",
           fmt::format("The file has no \"formatVersion\"; reading it as {}.{}.", kFormatMajor, kFormatMinor));
+  }
+
+  /// This program knows no extension.
+  void checkRequired(Index i) {
+    const Json required = m_reader.tree().json(i);
+    if (required.is_array() && required.empty()) return;
+    m_reader.report(Severity::Error, "required-extension", m_reader.offset(i), "/extensionsRequired",
+                    fmt::format("The file requires extensions that this program does not know: {}. Remove them, or "
+                                "use the program that wrote the file.",
+                                m_reader.excerpt(i)));
   }
 
   void readVersion(Index i) {

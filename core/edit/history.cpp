@@ -86,22 +86,24 @@ Result<void> History::apply(const Edit& edit, const std::string& mergeKey) {
   return {};
 }
 
-void History::undo() {
+Edit History::undo() {
   assert(canUndo());
   Entry entry = std::move(m_undo.back());
   m_undo.pop_back();
   Result<Edit> redo = applyEdit(m_document, entry.edit);
   assert(redo && "an inverse must apply");
   m_redo.push_back({.label = std::move(entry.label), .edit = std::move(*redo), .mergeKey = {}});
+  return std::move(entry.edit);
 }
 
-void History::redo() {
+Edit History::redo() {
   assert(canRedo());
   Entry entry = std::move(m_redo.back());
   m_redo.pop_back();
   Result<Edit> undo = applyEdit(m_document, entry.edit);
   assert(undo && "an inverse must apply");
   m_undo.push_back({.label = std::move(entry.label), .edit = std::move(*undo), .mergeKey = {}});
+  return std::move(entry.edit);
 }
 
 std::string History::undoLabel() const { return canUndo() ? m_undo.back().label : std::string(); }
@@ -112,10 +114,12 @@ const std::string& History::label(std::size_t index) const {
   return index < m_undo.size() ? m_undo[index].label : m_redo[size() - 1 - index].label;
 }
 
-void History::goTo(std::size_t depth) {
+std::vector<Edit> History::goTo(std::size_t depth) {
   assert(depth <= size());
-  while (this->depth() > depth) undo();
-  while (this->depth() < depth) redo();
+  std::vector<Edit> applied;
+  while (this->depth() > depth) applied.push_back(undo());
+  while (this->depth() < depth) applied.push_back(redo());
+  return applied;
 }
 
 void History::markSaved() { m_savedDepth = static_cast<long>(m_undo.size()); }

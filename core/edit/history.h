@@ -23,8 +23,9 @@ class History {
   Result<void> apply(const Edit& edit, const std::string& mergeKey = {});
   bool canUndo() const { return !m_undo.empty(); }
   bool canRedo() const { return !m_redo.empty(); }
-  void undo();
-  void redo();
+  /// The edit that was applied.
+  Edit undo();
+  Edit redo();
   std::string undoLabel() const;
   std::string redoLabel() const;
 
@@ -34,8 +35,8 @@ class History {
   std::size_t depth() const { return m_undo.size(); }
   /// Label of an entry, oldest first: the edit from depth `index` to the next.
   const std::string& label(std::size_t index) const;
-  /// Undoes or redoes until `depth` entries are done. depth: at most size().
-  void goTo(std::size_t depth);
+  /// Undoes or redoes until `depth` entries are done, by these edits in order. depth: at most size().
+  std::vector<Edit> goTo(std::size_t depth);
 
   /// The state that is on disk; isModified() compares with it.
   void markSaved();

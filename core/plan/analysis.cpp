@@ -214,8 +214,8 @@ void planStage(const FusionOptions& fusion, Analysis& analysis, const PlanOption
   if (hasErrors(analysis.lowered.diagnostics)) return;
   analysis.report = std::move(*report);
   addPlanNotes(fusion, analysis);
-  analysis.unfusedPlan = makePlan(graph, unfused(graph), plan);
-  analysis.fusedPlan = makePlan(graph, analysis.report, plan);
+  analysis.unfusedPlan = std::make_shared<const Plan>(makePlan(graph, unfused(graph), plan));
+  analysis.fusedPlan = std::make_shared<const Plan>(makePlan(graph, analysis.report, plan));
 }
 
 void planStageFrom(const Analysis& earlier, const FusionOptions& fusion, Analysis& analysis) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -61,9 +62,9 @@ struct Analysis {
   std::optional<Recipe> recipe = std::nullopt;
   /// For a pipeline with an error: nothing is fused, and nothing was attempted.
   FusionReport report;
-  /// Present exactly if the graph has no error.
-  std::optional<Plan> unfusedPlan;
-  std::optional<Plan> fusedPlan;
+  /// Present exactly if the graph has no error. Shared with analyses of other documents for which they hold, too.
+  std::shared_ptr<const Plan> unfusedPlan;
+  std::shared_ptr<const Plan> fusedPlan;
   /// The whole model, and how the ranks share its tensors, if the plans are those of one of several ranks.
   std::optional<Graph> wholeGraph = std::nullopt;
   int ranks = 1;  // of which the graph is one's
@@ -72,7 +73,7 @@ struct Analysis {
   const Graph& graph() const { return lowered.graph; }
   /// The graph of the document, with the sizes written there: edits read it, whatever part of it one rank runs.
   const Graph& documentGraph() const { return wholeGraph ? *wholeGraph : lowered.graph; }
-  bool isRunnable() const { return fusedPlan.has_value(); }
+  bool isRunnable() const { return fusedPlan != nullptr; }
 };
 
 /// The recipe that a document is analyzed with: the chosen one, else its own, else "None".

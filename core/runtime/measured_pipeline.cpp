@@ -142,7 +142,7 @@ StepNames namesOf(const Plan& plan) {
   return names;
 }
 
-void appendDifference(const RunRecord& run, const char* variant, const std::optional<Plan>& plan,
+void appendDifference(const RunRecord& run, const char* variant, const std::shared_ptr<const Plan>& plan,
                       std::vector<std::string>& names) {
   const VariantRecord* measured = run.variant(variant);
   if (!measured || !plan) return;

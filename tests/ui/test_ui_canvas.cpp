@@ -81,6 +81,8 @@ class CanvasTest : public QObject {
   void wireByKeysBeginsAtAFreePort();
   void selectedOpIsDescribedInWords();
   void movesANodeAsOneUndoStep();
+  void snappingCanBeSwitchedOff();
+  void keysChooseTheOutlinedPass();
   void undoGivesBackTheSameBytes();
   void arrowKeysWalkAlongThePipeline();
   void ctrlArrowKeysFollowWires();
@@ -807,6 +809,34 @@ void CanvasTest::movesANodeAsOneUndoStep() {
   QVERIFY(!f.session.pipeline().history().canUndo());
 }
 
+void CanvasTest::snappingCanBeSwitchedOff() {
+  Fixture f(smallPipeline());
+  const auto isOnGridAfter = [&](int distance) {
+    GraphView& view = f.window.canvas();
+    const QPoint centre = view.mapFromScene(f.window.scene().node("fc")->sceneBox().center());
+    dragMouse(view.viewport(), centre, centre + QPoint(0, distance));
+    return f.window.scene().node("fc")->pos().toPoint().y() % kGridPx == 0;
+  };
+  for (const int distance : {41, 43, 46}) QVERIFY(isOnGridAfter(distance));
+  for (QAction* action : f.window.findChildren<QAction*>())
+    if (action->text().remove(u'&') == QStringLiteral("Snap nodes to the grid")) action->trigger();
+  QVERIFY(!isOnGridAfter(-41) || !isOnGridAfter(-43) || !isOnGridAfter(-46));
+}
+
+void CanvasTest::keysChooseTheOutlinedPass() {
+  Fixture f(residualPipeline(true));
+  f.window.show();
+  const auto filterAfter = [&](Qt::Key key) {
+    press(f, key);
+    return f.window.scene().canvasItems().hullFilter();
+  };
+  QVERIFY(filterAfter(Qt::Key_B) == HullFilter::Forward);
+  QVERIFY(filterAfter(Qt::Key_B) == HullFilter::Backward);
+  QVERIFY(filterAfter(Qt::Key_U) == HullFilter::None);
+  QVERIFY(filterAfter(Qt::Key_U) == HullFilter::Backward);
+  QVERIFY(filterAfter(Qt::Key_B) == HullFilter::Both);
+}
+
 void CanvasTest::undoGivesBackTheSameBytes() {
   Fixture f(smallPipeline());
   const std::string before = serialize(f.session.pipeline().document());
@@ -962,6 +992,7 @@ void CanvasTest::arrangesTheSelection_data() {
   row("top", Arrangement::Top, {{0, 0}, {400, 0}, {200, 0}});
   row("middle", Arrangement::Middle, {{0, 152}, {400, 152}, {200, 152}});
   row("bottom", Arrangement::Bottom, {{0, 304}, {400, 304}, {200, 304}});
+  row("straight", Arrangement::Straight, {{0, 0}, {400, 0}, {200, 0}});
   row("across", Arrangement::SpaceAcross, {{0, 0}, {400, 80}, {200, 304}});
   row("down", Arrangement::SpaceDown, {{0, 0}, {400, 152}, {200, 304}});
 }

@@ -8,9 +8,12 @@
 #include "ui/window/drawing_dialog.h"
 
 #include <QClipboard>
+#include <QFileInfo>
 #include <QImage>
 #include <QMimeData>
+#include <QSignalSpy>
 #include <QTest>
+#include <QThread>
 #include <QUrl>
 #include <QXmlStreamReader>
 
@@ -29,6 +32,7 @@ class DrawingsTest : public QObject {
   void theSelectionIsKeptAndNotDrawn();
   void hullsAreDrawnAsShown();
   void aPdfIsOne();
+  void isMadeOnAnotherThreadAndSavedThere();
   void anEmptyPipelineIsRefused();
   void tooManyPixelsAreRefused();
   void openAsThePipelineInNoFile_data();
@@ -115,6 +119,29 @@ void DrawingsTest::aPdfIsOne() {
   QVERIFY(pdf.startsWith("%PDF-"));
   QCOMPARE(pdf.count("/Type /Page\n"), 1);
   QVERIFY2(pdf.contains("/FontFile"), "texts are texts, in fonts that come with the file");
+}
+
+void DrawingsTest::isMadeOnAnotherThreadAndSavedThere() {
+  Fixture f(smallPipeline());
+  for (const DrawingFormat format : {DrawingFormat::Svg, DrawingFormat::Png}) {
+    const QByteArray here = drawn(f, {.format = format});
+    const Result<DrawingWork> work = drawingWork(f.session, f.window.scene(), {.format = format});
+    QVERIFY(work);
+    QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "norm", .name = "eps", .value = 1e-3}));  // not of the copy
+    QByteArray there;
+    const std::unique_ptr<QThread> thread(QThread::create([&] { there = *(*work)(); }));
+    thread->start();
+    QVERIFY(thread->wait());
+    QVERIFY(there == here);
+    f.session.pipeline().undo();
+  }
+  const testing::TemporaryFolder folder;
+  const QString path = toQt((folder / "drawing.svg").string());
+  QSignalSpy told(&f.window.drawings(), &DrawingCommands::message);
+  f.window.drawings().writeTo(path);
+  QCOMPARE(told.count(), 1);
+  QVERIFY(told.front().front().toString().contains(path));
+  QVERIFY(QFileInfo(path).size() > 1000);
 }
 
 void DrawingsTest::anEmptyPipelineIsRefused() {

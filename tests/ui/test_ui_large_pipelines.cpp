@@ -385,6 +385,16 @@ void LargePipelinesTest::anAttributeKeepsThePlanAndItsPanes() {
   QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "norm", .name = "eps", .value = nullptr}));
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(eps(), first);
+  f.session.pipeline().undo();
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(eps(), 1e-3);
+  QVERIFY(steps.changedOps() == std::set<std::string>{"norm"});
+  f.session.pipeline().goTo(0);
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(eps(), first);
+  f.session.pipeline().redo();
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(eps(), 1e-3);
   QCOMPARE(planned.count(), 0);
   QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "M", .value = 48}));
   QVERIFY(waitForAnalysis(f.session));

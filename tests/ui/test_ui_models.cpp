@@ -6,6 +6,7 @@
 #include "core/profile/run_file.h"
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/canvas/node_item.h"
 #include "ui/flame/flame_boxes.h"
 #include "ui/fusions/attempt_list.h"
 #include "ui/fusions/gain_text.h"
@@ -569,9 +570,12 @@ void ModelsTest::numericsShowErrorsAndTheirOwners() {
 
 void ModelsTest::textColoursReachTheirContrast() {
   Theme theme;
-  for (const ThemeChoice choice : {ThemeChoice::Light, ThemeChoice::Dark}) {
+  for (const ThemeChoice choice : {ThemeChoice::Light, ThemeChoice::Dark, ThemeChoice::HighContrast}) {
     theme.apply(choice);
     const ThemeColors& c = theme.colors();
+    for (const std::string_view category :
+         {"Linear", "Normalization", "Activation", "Elementwise", "Branch", "Attention"})
+      QVERIFY2(contrastRatio(c.text, headColor(theme, category)) >= 4.5, category.data());
     for (const QColor& text : {c.text, c.dimText, c.error, c.warning, c.note, c.good, c.forward, c.backward, c.joint}) {
       for (const QColor& ground : {c.base, c.panel, c.canvas, c.node}) {
         QVERIFY2(contrastRatio(text, ground) >= 4.5, qPrintable(text.name() + " on " + ground.name()));

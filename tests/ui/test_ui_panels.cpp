@@ -78,6 +78,7 @@ class PanelsTest : public QObject {
   void selectionIsTheSameEverywhere();
   void problemsOfferRepairs();
   void problemIsShownAtItsField();
+  void aFixStandsAtItsField();
   void savesAndOpensTheSameBytes();
   void modifiedMarkFollowsTheSavedState();
   void brokenFileIsASentenceInTheWindow();
@@ -737,6 +738,28 @@ void PanelsTest::problemIsShownAtItsField() {
     return label->isVisibleTo(label->window()) && label->text().contains(QStringLiteral("Q")) &&
            label->text().size() > 10;
   }));
+}
+
+void PanelsTest::aFixStandsAtItsField() {
+  Fixture f(smallPipeline());
+  inspect(f, "fc");
+  const auto shownFixes = [&] {
+    QStringList texts;
+    for (const auto* fix : f.window.inspector().page()->findChildren<QPushButton*>(QStringLiteral("fieldFix")))
+      if (fix->isVisibleTo(fix->window())) texts.append(fix->text());
+    return texts;
+  };
+  QVERIFY(shownFixes().isEmpty());
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "fc", .name = "in_features", .value = nullptr}));
+  QVERIFY(waitForAnalysis(f.session));
+  const QStringList texts = shownFixes();
+  QVERIFY2(texts.size() == 1 && texts.front().startsWith(QStringLiteral("Set in_features to ")),
+           qPrintable(texts.join(u'|')));
+  for (auto* fix : f.window.inspector().page()->findChildren<QPushButton*>(QStringLiteral("fieldFix")))
+    if (fix->isVisibleTo(fix->window())) fix->click();
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(f.session.plan().analysis()->isRunnable());
+  QVERIFY(shownFixes().isEmpty());
 }
 
 void PanelsTest::savesAndOpensTheSameBytes() {

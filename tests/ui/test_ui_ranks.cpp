@@ -32,6 +32,8 @@ class RanksTest : public QObject {
   void numbersThatCannotShareAreRefusedAsOnTheCommandLine();
   void theDeviceBoxChoosesTheRanks();
   void aRunHasALaneForEachRankAndOpensAgain();
+  void aStoppedRunKeepsItsRoundsAndItsProcess();
+  void numericsOfRanksCanBeStopped();
   void aRunWhoseProcessDiesIsASentence();
 };
 
@@ -197,6 +199,47 @@ void RanksTest::aRunHasALaneForEachRankAndOpensAgain() {
   QVERIFY(!f.session.results().lastRun()->isStale);
   const QStringList differing = f.session.results().lastRun()->origin->differingSteps;
   QVERIFY2(differing.isEmpty(), qPrintable(differing.join(u'\n')));
+}
+
+void RanksTest::aStoppedRunKeepsItsRoundsAndItsProcess() {
+  if (QStringLiteral(FUSELINE_PROGRAM).isEmpty()) QSKIP("The program fuseline is not part of this build.");
+  Fixture f(parallelPipeline(), worker());
+  f.session.setup().setOptions({.iterations = 100'000, .ranks = 2});
+  QVERIFY(waitForAnalysis(f.session));
+  Runner& runner = f.session.runner();
+  QSignalSpy finished(&runner, &Runner::finished);
+  connect(&runner, &Runner::progress, this, [&](const QString&, int done, int total) {
+    if (done >= 5 && total > 1000) runner.cancel();
+  });
+  runner.run();
+  QVERIFY2(QTest::qWaitFor([&] { return finished.count() > 0; }, kPatienceMs), qPrintable(f.window.message()));
+  QVERIFY(!runner.isRunning());
+  const RunRecord& record = f.session.results().lastRun()->record;
+  QVERIFY(record.isPartial);
+  QCOMPARE(record.settings.ranks, 2);
+  QVERIFY(!record.variants.front().endToEndNs.empty());
+  QVERIFY(f.window.scene().node("fc1")->look().status == NodeStatus::Stopped);
+  const qint64 process = runner.worker().processId();
+  QVERIFY(process != 0);
+
+  runner.disconnect(this);
+  f.session.setup().setOptions({.iterations = 3, .ranks = 2});
+  runner.run();
+  QVERIFY2(QTest::qWaitFor([&] { return finished.count() > 1; }, kPatienceMs), qPrintable(f.window.message()));
+  QVERIFY(!f.session.results().lastRun()->record.isPartial);
+  QCOMPARE(runner.worker().processId(), process);
+  QVERIFY(f.window.scene().node("fc1")->look().status == NodeStatus::Measured);
+}
+
+void RanksTest::numericsOfRanksCanBeStopped() {
+  if (QStringLiteral(FUSELINE_PROGRAM).isEmpty()) QSKIP("The program fuseline is not part of this build.");
+  Fixture f(parallelPipeline(), worker());
+  QVERIFY(setRanks(f, 2));
+  Runner& runner = f.session.runner();
+  runner.measureNumerics();
+  runner.cancel();
+  QVERIFY(QTest::qWaitFor([&] { return !runner.isRunning(); }, kPatienceMs));
+  QVERIFY2(!f.window.message().contains(QStringLiteral("did not respond")), qPrintable(f.window.message()));
 }
 
 void RanksTest::aRunWhoseProcessDiesIsASentence() {

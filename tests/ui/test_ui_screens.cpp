@@ -7,6 +7,7 @@
 #include <QDockWidget>
 #include <QPushButton>
 #include <QTest>
+#include <QToolButton>
 
 namespace fuseline::ui::screens_test {
 
@@ -22,6 +23,7 @@ class ScreensTest : public QObject {
   void theFirstWindowFitsTheScreen();
   void aWindowWithAnyPaneIsSmall();
   void theStartPageCanBeClosedOnASmallScreen();
+  void noLineOfTheStartPageIsSqueezed();
   void theCanvasHasTheFocusAfterTheStartPage();
   void theCanvasHasTheFocusOfANewPipeline();
 };
@@ -63,6 +65,17 @@ void ScreensTest::theStartPageCanBeClosedOnASmallScreen() {
     const QRect place(button->mapTo(&f.window, QPoint()), button->size());
     QVERIFY2(f.window.rect().contains(place), qPrintable(button->text()));
   }
+}
+
+void ScreensTest::noLineOfTheStartPageIsSqueezed() {
+  Fixture f(smallPipeline());
+  f.window.resize(firstWindowSize({960, 560}));
+  f.window.show();
+  f.window.startPage().setRecentFiles(QStringList(8, QStringLiteral("/somewhere/a.fuseline")));
+  f.window.start().show();
+  QCoreApplication::processEvents();
+  for (const QToolButton* line : f.window.startPage().findChildren<QToolButton*>())
+    QVERIFY2(line->height() >= line->sizeHint().height(), qPrintable(line->text()));
 }
 
 void ScreensTest::theCanvasHasTheFocusAfterTheStartPage() {

@@ -65,6 +65,7 @@ class WindowTest : public QObject {
   void panesDoNotOverlapInASmallWindow_data();
   void panesDoNotOverlapInASmallWindow();
   void tabsKeepTheirNamesInASmallWindow();
+  void aLowWindowKeepsRoomForTheCanvas();
   void profileGivesMeasurementsRoom();
   void editsInAnyOrderSaveTheSameText();
   void savingWhatWasOpenedChangesNothing();
@@ -211,7 +212,7 @@ void WindowTest::panesDoNotOverlapInASmallWindow() {
   QCoreApplication::processEvents();
   QCOMPARE(f.window.size(), kSmallWindow);
   QCOMPARE(overlapIn(f.window), QString());
-  QVERIFY(panesOf(f.window).size() >= 6);
+  QVERIFY(panesOf(f.window).size() >= 5);
 
   // A problem with repairs, and its details.
   QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "fc1", .name = "in_features", .value = 7}));
@@ -219,6 +220,19 @@ void WindowTest::panesDoNotOverlapInASmallWindow() {
   f.window.problems().selectNext(1);
   QCoreApplication::processEvents();
   QCOMPARE(overlapIn(f.window), QString());
+}
+
+void WindowTest::aLowWindowKeepsRoomForTheCanvas() {
+  Fixture f(smallPipeline());
+  f.window.resize(960, 560);
+  f.window.panes().restoreDefaultLayout();
+  f.window.show();
+  QVERIFY(QTest::qWaitForWindowExposed(&f.window));
+  QVERIFY2(f.window.canvas().height() >= 240, qPrintable(QString::number(f.window.canvas().height())));
+  QDockWidget& plan = f.window.panes().dock(QStringLiteral("plan"));
+  QDockWidget& timings = f.window.panes().dock(QStringLiteral("timings"));
+  QVERIFY(f.window.tabifiedDockWidgets(&plan).contains(&timings));
+  QVERIFY(f.window.panes().isInSight(f.window.plan()));
 }
 
 void WindowTest::profileGivesMeasurementsRoom() {

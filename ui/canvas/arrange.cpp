@@ -47,6 +47,12 @@ void align(std::vector<Span>& spans, Arrangement arrangement) {
   }
 }
 
+/// The top of the leftmost box. Main ports are as far below the top of each.
+int lineOf(const NodeBoxes& boxes) {
+  const auto left = [](const auto& entry) { return entry.second.x(); };
+  return std::ranges::min_element(boxes, {}, left)->second.y();
+}
+
 void space(std::vector<Span>& spans) {
   int room = spans.back().end() - spans.front().start;
   for (const Span& span : spans) room -= span.size;
@@ -66,6 +72,8 @@ std::vector<MoveNode> arrange(const NodeBoxes& boxes, Arrangement arrangement) {
   std::vector<Span> spans = spansOf(boxes, across);
   if (arrangement == Arrangement::SpaceAcross || arrangement == Arrangement::SpaceDown)
     space(spans);
+  else if (arrangement == Arrangement::Straight)
+    for (Span& span : spans) span.start = lineOf(boxes);
   else
     align(spans, arrangement);
   std::vector<MoveNode> moves;

@@ -1,4 +1,4 @@
-// Renders a scene of its own, in colors for paper, and puts the pipeline into the picture.
+// Records a scene of its own in colors for paper, and makes a file of the record, with the pipeline in it.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/drawing.h"
 
@@ -19,6 +19,7 @@
 #include <QPageSize>
 #include <QPainter>
 #include <QPdfWriter>
+#include <QPicture>
 #include <QSignalBlocker>
 #include <QUrl>
 
@@ -59,10 +60,12 @@ class Paper {
     return content.adjusted(-kMarginPx, -kMarginPx, kMarginPx, kMarginPx).toAlignedRect();
   }
 
-  /// Onto a device of whose pixels `scale` are one of the canvas.
-  void paintOn(QPaintDevice& device, int scale) {
-    QPainter painter(&device);
-    paintInto(painter, QRectF(QPointF(), QSizeF(area().size()) * scale));
+  /// At the size of the canvas.
+  QPicture recorded() {
+    QPicture picture;
+    QPainter painter(&picture);
+    paintInto(painter, QRectF(QPointF(), area().size()));
+    return picture;
   }
 
   void paintInto(QPainter& painter, const QRectF& target) {
@@ -76,13 +79,29 @@ class Paper {
   GraphScene m_scene;
 };
 
-QByteArray svgOf(Paper& paper, const QString& title) {
-  return svgPicture(paper.area().size(), title, translated("A pipeline drawn by Fuseline"),
-                    [&](QPaintDevice& device) { paper.paintOn(device, 1); });
+/// A painted canvas, and how to save it. Unlike a scene it may be used on any thread.
+struct Record {
+  QPicture picture;
+  QSize size;
+  DrawingOptions options;
+  QString title;
+
+  /// Onto a device of whose pixels `scale` are one of the canvas.
+  void paintOn(QPaintDevice& device, int scale) {
+    QPainter painter(&device);
+    painter.setRenderHints(QPainter::Antialiasing | QPainter::TextAntialiasing);
+    painter.scale(scale, scale);
+    picture.play(&painter);
+  }
+};
+
+QByteArray svgOf(Record& record) {
+  return svgPicture(record.size, record.title, translated("A pipeline drawn by Fuseline"),
+                    [&](QPaintDevice& device) { record.paintOn(device, 1); });
 }
 
-Result<QImage> imageOf(Paper& paper, const DrawingOptions& options) {
-  const QSizeF size = QSizeF(paper.area().size()) * options.scale;
+Result<QImage> imageOf(Record& record) {
+  const QSizeF size = QSizeF(record.size) * record.options.scale;
   const bool isTooLarge =
       std::max(size.width(), size.height()) > kLargestSidePx || size.width() * size.height() > kLargestAreaPx;
   QImage image;
@@ -92,12 +111,12 @@ Result<QImage> imageOf(Paper& paper, const DrawingOptions& options) {
                      .arg(size.width())
                      .arg(size.height())
                      .toStdString()};
-  paper.paintOn(image, options.scale);
+  record.paintOn(image, record.options.scale);
   return image;
 }
 
-Result<QByteArray> pngOf(Paper& paper, const DrawingOptions& options) {
-  const Result<QImage> image = imageOf(paper, options);
+Result<QByteArray> pngOf(Record& record) {
+  const Result<QImage> image = imageOf(record);
   if (!image) return image.error();
   QByteArray bytes;
   QBuffer buffer(&bytes);
@@ -105,19 +124,19 @@ Result<QByteArray> pngOf(Paper& paper, const DrawingOptions& options) {
   return bytes;
 }
 
-QByteArray pdfOf(Paper& paper, const QString& title) {
+QByteArray pdfOf(Record& record) {
   QByteArray bytes;
   QBuffer buffer(&bytes);
   QPdfWriter writer(&buffer);
   buffer.open(QIODevice::WriteOnly);  // unlike the other writers, this one does not
   constexpr double kPointsPerInch = 72.0;
   writer.setResolution(screenDotsPerInch());
-  writer.setPageSize(QPageSize(QSizeF(paper.area().size()) * kPointsPerInch / screenDotsPerInch(), QPageSize::Point,
-                               QString(), QPageSize::ExactMatch));
+  writer.setPageSize(QPageSize(QSizeF(record.size) * kPointsPerInch / screenDotsPerInch(), QPageSize::Point, QString(),
+                               QPageSize::ExactMatch));
   writer.setPageMargins(QMarginsF());
-  writer.setTitle(title);
+  writer.setTitle(record.title);
   writer.setCreator(QStringLiteral("Fuseline"));
-  paper.paintOn(writer, 1);
+  record.paintOn(writer, 1);
   return bytes;
 }
 
@@ -146,8 +165,15 @@ Error nothingToDraw() {
 
 QString titleOf(const Session& session) { return QFileInfo(session.pipeline().displayName()).completeBaseName(); }
 
-QByteArray withPipelineOf(const Session& session, const QByteArray& picture) {
-  return QByteArray::fromStdString(withPipeline(picture.toStdString(), serialize(session.pipeline().document())));
+QByteArray withPipelineOf(const PipelineDocument& document, const QByteArray& picture) {
+  return QByteArray::fromStdString(withPipeline(picture.toStdString(), serialize(document)));
+}
+
+Result<QByteArray> fileOf(Record record, const PipelineDocument& document) {
+  if (record.options.format == DrawingFormat::Pdf) return pdfOf(record);
+  const Result<QByteArray> picture =
+      record.options.format == DrawingFormat::Svg ? Result<QByteArray>(svgOf(record)) : pngOf(record);
+  return picture && record.options.embedsPipeline ? withPipelineOf(document, *picture) : picture;
 }
 
 }  // namespace
@@ -163,27 +189,34 @@ QString endingOf(DrawingFormat format) {
   return QLatin1String(std::ranges::find(kEndings, format, &std::pair<DrawingFormat, const char*>::first)->second);
 }
 
-Result<QByteArray> drawing(Session& session, const GraphScene& shown, const DrawingOptions& options) {
+Result<DrawingWork> drawingWork(Session& session, const GraphScene& shown, const DrawingOptions& options) {
   Paper paper(session, shown, options);
   if (paper.isEmpty()) return nothingToDraw();
-  const QString title = titleOf(session);
-  if (options.format == DrawingFormat::Pdf) return pdfOf(paper, title);
-  const Result<QByteArray> picture =
-      options.format == DrawingFormat::Svg ? Result<QByteArray>(svgOf(paper, title)) : pngOf(paper, options);
-  return picture && options.embedsPipeline ? withPipelineOf(session, *picture) : picture;
+  return DrawingWork([record = Record{paper.recorded(), paper.area().size(), options, titleOf(session)},
+                      document = session.pipeline().document()] { return fileOf(record, document); });
+}
+
+Result<QByteArray> drawing(Session& session, const GraphScene& shown, const DrawingOptions& options) {
+  const Result<DrawingWork> work = drawingWork(session, shown, options);
+  return work ? (*work)() : work.error();
 }
 
 QSize drawingSize(Session& session, const GraphScene& shown, const DrawingOptions& options) {
   return Paper(session, shown, options).area().size();
 }
 
-Result<void> writeDrawing(Session& session, const GraphScene& shown, const DrawingOptions& options,
-                          const QString& path) {
-  const Result<QByteArray> picture = drawing(session, shown, options);
+Result<void> writeDrawing(const DrawingWork& work, const QString& path) {
+  const Result<QByteArray> picture = work();
   if (!picture) return picture.error();
   return writeFileAtomically(path.toStdString(), [&](std::ostream& file) {
     file.write(picture->constData(), static_cast<std::streamsize>(picture->size()));
   });
+}
+
+Result<void> writeDrawing(Session& session, const GraphScene& shown, const DrawingOptions& options,
+                          const QString& path) {
+  const Result<DrawingWork> work = drawingWork(session, shown, options);
+  return work ? writeDrawing(*work, path) : work.error();
 }
 
 Result<void> printDrawing(Session& session, const GraphScene& shown, const DrawingOptions& options,

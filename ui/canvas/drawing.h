@@ -9,6 +9,7 @@
 #include <QSize>
 #include <QString>
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -31,14 +32,21 @@ std::optional<DrawingFormat> drawingFormatOf(const QString& path);
 /// "svg".
 QString endingOf(DrawingFormat format);
 
+/// A drawing to be made, with all that it needs: on any thread, whatever becomes of the session. Errors: it would have
+/// too many pixels.
+using DrawingWork = std::function<Result<QByteArray>()>;
+
 /// The whole pipeline as the canvas shows it, without the selection. Texts of an SVG and a PDF stay texts.
-/// Errors: there is nothing to draw, or it would have too many pixels.
+/// Errors: there is nothing to draw.
+Result<DrawingWork> drawingWork(Session& session, const GraphScene& shown, const DrawingOptions& options);
+/// The same at once.
 Result<QByteArray> drawing(Session& session, const GraphScene& shown, const DrawingOptions& options);
 
 /// In pixels of the canvas.
 QSize drawingSize(Session& session, const GraphScene& shown, const DrawingOptions& options);
 
-/// Errors: those of drawing(), or the file cannot be written.
+/// Errors: those of the work, or the file cannot be written. On any thread.
+Result<void> writeDrawing(const DrawingWork& work, const QString& path);
 Result<void> writeDrawing(Session& session, const GraphScene& shown, const DrawingOptions& options,
                           const QString& path);
 

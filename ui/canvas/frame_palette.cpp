@@ -3,6 +3,7 @@
 #include "ui/canvas/frame_palette.h"
 
 #include "core/document/format_version.h"
+#include "ui/widgets/plot_painting.h"
 
 #include <QCoreApplication>
 
@@ -36,11 +37,6 @@ const PaletteColor& colorOf(std::string_view name) {
   return found == kFrameColors.end() ? kGrey : kColors[static_cast<std::size_t>(found - kFrameColors.begin())];
 }
 
-QColor mixed(const QColor& ground, const QColor& color, double share) {
-  const auto mix = [share](int a, int b) { return qRound(a + share * (b - a)); };
-  return QColor(mix(ground.red(), color.red()), mix(ground.green(), color.green()), mix(ground.blue(), color.blue()));
-}
-
 }  // namespace
 
 QColor frameColor(const Theme& theme, std::string_view name) {
@@ -49,11 +45,11 @@ QColor frameColor(const Theme& theme, std::string_view name) {
 }
 
 QColor frameGround(const Theme& theme, std::string_view name) {
-  return mixed(theme.colors().canvas, frameColor(theme, name), kGroundShare);
+  return mixed(frameColor(theme, name), theme.colors().canvas, kGroundShare);
 }
 
 QColor headerGround(const Theme& theme, std::string_view name) {
-  return mixed(theme.colors().canvas, frameColor(theme, name), kHeaderShare);
+  return mixed(frameColor(theme, name), theme.colors().canvas, kHeaderShare);
 }
 
 QString frameColorTitle(std::string_view name) {

@@ -1,4 +1,4 @@
-// Draws a node: a quiet box, the category as a stripe, ports on its sides, a badge for problems.
+// Draws a node: a quiet box, a stripe and a title tinted by category, ports on its sides, a badge for problems.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/node_item.h"
 
@@ -10,6 +10,7 @@
 #include "ui/canvas/status_badge.h"
 #include "ui/numerics/numerics_model.h"
 #include "ui/theme/format.h"
+#include "ui/widgets/plot_painting.h"
 
 #include <QPainter>
 #include <QPainterPath>
@@ -34,6 +35,8 @@ constexpr double kStatusInsetPx = 18.0;
 constexpr double kHeatTopPx = 31.0;
 constexpr double kErrorWidthPx = 62.0;
 constexpr double kErrorHeightPx = 17.0;
+// Share of the category's color behind a title. More would make the text hard to read.
+constexpr double kHeadShare = 0.2;
 // Opacity of the box of a bypassed op; its texts must stay legible.
 constexpr double kGhostOpacity = 0.5;
 
@@ -61,7 +64,22 @@ QPainterPath stripeOf(double height) {
   return path;
 }
 
+/// Behind the title, with round corners above.
+QPainterPath headOf(double width) {
+  constexpr double kDiameter = 2 * kNodeCornerPx;
+  QPainterPath path(QPointF(0, kHeatTopPx));
+  path.arcTo(QRectF(0, 0, kDiameter, kDiameter), 180, -90);
+  path.arcTo(QRectF(width - kDiameter, 0, kDiameter, kDiameter), 90, -90);
+  path.lineTo(width, kHeatTopPx);
+  path.closeSubpath();
+  return path;
+}
+
 }  // namespace
+
+QColor headColor(const Theme& theme, std::string_view category) {
+  return mixed(theme.categoryColor(category), theme.colors().node, kHeadShare);
+}
 
 QString breakableTitle(QString title) {
   for (qsizetype i = title.size() - 1; i > 0; --i)
@@ -321,6 +339,7 @@ void NodeItem::paintBox(QPainter& painter) const {
   if (m_look.isHatched())
     painter.fillPath(shape, QBrush(m_look.isUnknown ? colors.warning : colors.nodeBorder, Qt::BDiagPattern));
   if (!isEnd) {
+    painter.fillPath(headOf(box().width()), headColor(m_theme, m_look.category));
     painter.fillPath(stripeOf(box().height()), m_theme.categoryColor(m_look.category));
   }
   QPen pen(isSelected() ? colors.accent : m_look.isUnknown ? colors.warning : colors.nodeBorder, isSelected() ? 2 : 1);

@@ -23,6 +23,9 @@ struct PortRef {
 /// How a port looks while a wire is being drawn.
 enum class PortMark { Plain, Legal, Illegal, Target };
 
+/// The ground of a title of an op.
+QColor headColor(const Theme& theme, std::string_view category);
+
 /// A title that may be broken between its words: "MakeExtra" "Output".
 QString breakableTitle(QString title);
 /// Large, with the painter's font or a smaller one: on several lines where the title can be broken, with an ellipsis

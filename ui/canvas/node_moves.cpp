@@ -144,7 +144,8 @@ void NodeMoves::commit(const QString& mergeKey) {
   for (const auto& [id, item] : m_parts.items.nodes()) {
     const Position before = placeOf(id);
     const QPoint exact = item->pos().toPoint();
-    const Position place = m_parts.frames.carries(id) ? Position{exact.x(), exact.y()} : snappedPosition(item->pos());
+    const bool isSnapped = m_isSnapping && !m_parts.frames.carries(id);
+    const Position place = isSnapped ? snappedPosition(item->pos()) : Position{exact.x(), exact.y()};
     const QPointF way = item->pos() - QPointF(before.x, before.y);
     if (way.manhattanLength() < kLeastMovePx)
       item->setPos(before.x, before.y);

@@ -28,6 +28,9 @@ class NodeMoves : public QObject {
   /// one selection that follow each other are one undo step.
   void moveSelected(QPoint steps);
 
+  /// Off: nodes stay where the mouse leaves them.
+  void setSnapping(bool isOn) { m_isSnapping = isOn; }
+
   /// A node has moved.
   void noteMoved();
   /// Wires and hulls follow once all that move together have moved.
@@ -52,6 +55,7 @@ class NodeMoves : public QObject {
   Position placeOf(const std::string& id) const { return m_parts.items.positions().at(id); }
 
   CanvasParts m_parts;
+  bool m_isSnapping = true;
   bool m_isPlacing = false;
   bool m_isMovingTogether = false;
   bool m_areNodesMoved = false;  // since wires and hulls were placed

@@ -32,7 +32,8 @@ AttributeField::AttributeField(Session& session, const Theme& theme, QStringList
       m_label(new ElidedLabel(this)),
       m_resolved(new QLabel(this)),
       m_reset(new QToolButton(this)),
-      m_problem(new FieldProblem(theme, this)) {
+      m_problem(new FieldProblem(theme, this)),
+      m_fix(new FieldFix(session, m_block.empty() ? m_opIds.front().toStdString() : std::string(), spec.name, this)) {
   createEditor();
   m_label->setText(toQt(spec.name));
   m_label->setBuddy(editor());
@@ -61,6 +62,7 @@ AttributeField::AttributeField(Session& session, const Theme& theme, QStringList
   m_resolved->raise();
   layout->addWidget(m_reset, 0, 2);
   layout->addWidget(m_problem, 1, 1, 1, 2);
+  layout->addWidget(m_fix, 2, 1, 1, 2);
   layout->setColumnStretch(1, 1);
   connect(m_reset, &QToolButton::clicked, this, [this] { set(nullptr); });
 }
@@ -156,6 +158,7 @@ void AttributeField::refresh() {
   m_resolved->setVisible(!m_resolved->text().isEmpty());
   if (m_edit) m_edit->setTextMargins(0, 0, m_resolved->text().isEmpty() ? 0 : m_resolved->sizeHint().width(), 0);
   m_problem->tell(problemText(), m_edit);
+  m_fix->refresh();
   setEnabled(!m_session.pipeline().document().isReadOnly());
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/ops/attributes.h"
+#include "ui/inspector/field_fix.h"
 #include "ui/inspector/field_problem.h"
 #include "ui/session/session.h"
 #include "ui/theme/theme.h"
@@ -64,6 +65,7 @@ class AttributeField : public QWidget {
   QLabel* m_resolved;
   QToolButton* m_reset;
   FieldProblem* m_problem;
+  FieldFix* m_fix;
 };
 
 /// The integer symbols of a document, for evaluating expressions beside their editors.

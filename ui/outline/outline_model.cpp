@@ -97,7 +97,7 @@ QString OutlineModel::cellText(const OutlineRow& row, int column) const {
     case OutputColumn: return row.otherOutputs.isEmpty() ? row.output : row.output + QStringLiteral(", …");
     case ForwardColumn: return row.forward;
     case BackwardColumn: return row.backward;
-    case TimeColumn: return row.timeNs > 0 ? toQt(m_timeUnit.timeOf(row.timeNs)) : QString();
+    case TimeColumn: return row.timeNs > 0 ? formatColumnTime(row.timeNs, m_timeUnit.size) : QString();
     case ProblemsColumn: return problemsText(row);
     default: return {};
   }

@@ -49,23 +49,16 @@ bool OpenPipeline::apply(const Edit& edit, const QString& mergeKey) {
 }
 
 void OpenPipeline::undo() {
-  if (!m_history.canUndo()) return;
-  LastEdits::set(*this, std::nullopt);
-  m_history.undo();
-  Q_EMIT changed();
+  if (m_history.canUndo()) goTo(m_history.depth() - 1);
 }
 
 void OpenPipeline::redo() {
-  if (!m_history.canRedo()) return;
-  LastEdits::set(*this, std::nullopt);
-  m_history.redo();
-  Q_EMIT changed();
+  if (m_history.canRedo()) goTo(m_history.depth() + 1);
 }
 
 void OpenPipeline::goTo(std::size_t depth) {
   if (depth == m_history.depth() || depth > m_history.size()) return;
-  m_history.goTo(depth);
-  LastEdits::set(*this, std::nullopt);
+  LastEdits::set(*this, m_history.goTo(depth));
   Q_EMIT changed();
 }
 

@@ -67,6 +67,26 @@ ThemeColors colorsOf(bool isDark) {
   return colors;
 }
 
+/// White on black, with outlines as bright as texts.
+ThemeColors highContrastColors() {
+  ThemeColors colors = colorsOf(true);
+  for (QColor ThemeColors::*ground : {&ThemeColors::canvas, &ThemeColors::panel, &ThemeColors::base,
+                                      &ThemeColors::alternate, &ThemeColors::node, &ThemeColors::onAccent})
+    colors.*ground = Qt::black;
+  for (QColor ThemeColors::*line :
+       {&ThemeColors::text, &ThemeColors::dimText, &ThemeColors::border, &ThemeColors::nodeBorder})
+    colors.*line = Qt::white;
+  colors.accent = QColor("#ffe14d");
+  colors.error = QColor("#ff9c9c");
+  return colors;
+}
+
+/// A desktop whose texts differ from their ground as far as colors can.
+bool isHighContrast(const QPalette& palette) {
+  constexpr double kHighContrast = 20.0;
+  return contrastRatio(palette.color(QPalette::WindowText), palette.color(QPalette::Window)) >= kHighContrast;
+}
+
 double relativeLuminance(const QColor& color) {
   const auto channel = [](int value) { return static_cast<std::uint8_t>(value); };
   return fuseline::relativeLuminance({channel(color.red()), channel(color.green()), channel(color.blue())});
@@ -112,14 +132,17 @@ void Theme::usePaperColors(bool isDark) {
 void Theme::apply(ThemeChoice choice) {
   const QScopedValueRollback guard(m_isApplying, true);
   m_choice = choice;
+  const bool isSystem = choice == ThemeChoice::System;
   const bool systemIsDark = m_systemPalette.color(QPalette::Window).lightness() < 128;
-  m_isDark = choice == ThemeChoice::Dark || (choice == ThemeChoice::System && systemIsDark);
-  m_colors = colorsOf(m_isDark);
+  const bool isContrast =
+      choice == ThemeChoice::HighContrast || (isSystem && systemIsDark && isHighContrast(m_systemPalette));
+  m_isDark = choice == ThemeChoice::Dark || isContrast || (isSystem && systemIsDark);
+  m_colors = isContrast ? highContrastColors() : colorsOf(m_isDark);
   QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
   QApplication::setPalette(makePalette());
   // Fusion outlines fields with a darker tone, which a dark window swallows: there they are lighter instead.
   QPalette fields = makePalette();
-  if (m_isDark) fields.setColor(QPalette::Base, QColor("#333842"));
+  if (m_isDark && !isContrast) fields.setColor(QPalette::Base, QColor("#333842"));
   for (const char* widget : {"QCheckBox", "QLineEdit"}) QApplication::setPalette(fields, widget);
   Q_EMIT changed();
 }

@@ -1,4 +1,5 @@
-// Theme: every color of the window, for light and dark. Text colors reach a contrast of 4.5:1 on their ground.
+// Theme: every color of the window, for light, dark and high contrast. Text colors reach a contrast of 4.5:1 on their
+// ground, and 7:1 in high contrast.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,7 +13,7 @@
 
 namespace fuseline::ui {
 
-enum class ThemeChoice { System, Light, Dark };
+enum class ThemeChoice { System, Light, Dark, HighContrast };
 
 /// Colors by meaning. A fact told by one of these is always told by a word, a pattern or a shape as well.
 struct ThemeColors {
@@ -32,7 +33,8 @@ class Theme : public QObject {
  public:
   explicit Theme(QObject* parent = nullptr);
 
-  /// Sets style and palette of the application. System follows the brightness of the desktop's own palette.
+  /// Sets style and palette of the application. System follows the brightness and the contrast of the desktop's own
+  /// palette.
   void apply(ThemeChoice choice);
   /// Changes colors only, for a picture: the application stays as it is. The background is white, or nearly black.
   void usePaperColors(bool isDark);

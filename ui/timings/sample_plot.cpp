@@ -66,7 +66,7 @@ void chooseAxis(SamplePlot& plot) {
 }
 
 QString SamplePlot::timeText(double ns) const {
-  return QStringLiteral("%1 %2").arg(toQt(unit.timeOf(ns)), unitText(unit));
+  return QStringLiteral("%1 %2").arg(formatColumnTime(ns, unit.size), unitText(unit));
 }
 
 SamplePlot samplePlot(const RunRecord& record, const TimingsRow& row) {

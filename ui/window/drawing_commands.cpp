@@ -5,6 +5,7 @@
 #include "ui/theme/format.h"
 #include "ui/widgets/expression_edit.h"
 #include "ui/widgets/file_choice.h"
+#include "ui/widgets/long_job.h"
 #include "ui/window/drawing_dialog.h"
 
 #include <QClipboard>
@@ -35,8 +36,16 @@ void DrawingCommands::exportToFile() {
                                    .name = QFileInfo(m_session.pipeline().displayName()).completeBaseName()},
                                   &m_window);
   if (path.isEmpty()) return;
-  const Result<void> written = writeDrawing(m_session, m_scene, m_options, path);
-  written ? Q_EMIT message(tr("Drawing saved to %1.").arg(path), Severity::Note) : refuse(written.error());
+  writeTo(path);
+}
+
+void DrawingCommands::writeTo(const QString& path) {
+  const Result<DrawingWork> work = drawingWork(m_session, m_scene, m_options);
+  if (!work) return refuse(work.error());
+  const QString title = tr("Writing %1…").arg(QFileInfo(path).fileName());
+  const auto written = resultUnlessCanceled(m_window, title, [work = *work, path] { return writeDrawing(work, path); });
+  if (!written) return Q_EMIT message(tr("Canceled. The write may still finish."), Severity::Note);
+  *written ? Q_EMIT message(tr("Drawing saved to %1.").arg(path), Severity::Note) : refuse(written->error());
 }
 
 void DrawingCommands::copy() {

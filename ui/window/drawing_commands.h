@@ -22,7 +22,9 @@ class DrawingCommands : public QObject {
   DrawingCommands(Session& session, const GraphScene& scene, QWidget& window);
 
   void exportToFile();
-  // As the last drawing was exported:
+  /// As the last drawing was exported. A long one can be canceled.
+  void writeTo(const QString& path);
+  // The same:
   void copy();
   void print();
   /// nullptr where there is none, and the user knows.

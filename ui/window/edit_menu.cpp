@@ -134,6 +134,8 @@ void EditMenu::addArrangeMenu() {
   add(tr("Align &top"), Arrangement::Top);
   add(tr("Align &middles"), Arrangement::Middle);
   add(tr("Align &bottom"), Arrangement::Bottom);
+  m_parts.selection.addLetter(*menu, tr("&Straighten wires"), Qt::Key_Q,
+                              [this] { scene().moves().arrangeSelected(Arrangement::Straight); });
   menu->addSeparator();
   add(tr("Space evenly &across"), Arrangement::SpaceAcross);
   add(tr("Space evenly &down"), Arrangement::SpaceDown);

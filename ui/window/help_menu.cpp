@@ -26,8 +26,9 @@ HelpMenu::HelpMenu(MenuBuilder& builder, StartCommands& start, const DeviceMemor
 void HelpMenu::addKeyCommands(const QMenuBar& menus) {
   m_builder.add(m_menu, tr("&Find a command..."), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_P),
                 [this, &menus] { openCommandPalette(menus, &m_window); });
-  m_builder.add(m_menu, tr("&Keyboard shortcuts"), QKeySequence(Qt::Key_F1),
-                [this] { ShortcutsDialog(*m_shortcuts, &m_window).exec(); });
+  QAction* keys = m_builder.add(m_menu, tr("&Keyboard shortcuts"), QKeySequence(Qt::Key_F1),
+                                [this] { ShortcutsDialog(*m_shortcuts, &m_window).exec(); });
+  keys->setShortcuts({QKeySequence(Qt::Key_F1), QKeySequence(Qt::Key_Question)});
 }
 
 void HelpMenu::addGuideCommands() {

@@ -149,7 +149,7 @@ void MainWindow::createToolBars() {
   m_fileBar->setObjectName(QStringLiteral("fileBar"));
   m_fileBar->setIconSize({18, 18});
   m_runBar = new RunBar(m_session, m_theme, this);
-  m_hullBar = new HullBar(*m_scene, this);
+  m_hullBar = new HullBar(*m_scene, *m_view, this);
   addToolBar(m_runBar);
   addToolBar(m_hullBar);
   m_devices = new DeviceMemory(m_session, *m_runBar, m_persistence, this);
@@ -171,7 +171,7 @@ void MainWindow::createMenus() {
       {*builder, *m_selectionCommands, m_session, *m_view, *m_panes, *m_blockCommands, *m_comparisonCommands, m_theme},
       *menuBar()->addMenu(tr("&Edit")), *m_fileBar);
   const auto* view = new ViewMenu({*builder, *m_view, *m_overview, *m_panes, *m_workspaces, m_theme, m_persistence},
-                                  *menuBar()->addMenu(tr("&View")), m_hullBar->choices());
+                                  *menuBar()->addMenu(tr("&View")), m_hullBar->commands());
   connect(view, &ViewMenu::hint, this, say);
   const auto* run = new RunMenu({*builder, *m_selectionCommands, m_session, *m_runBar, *m_panes},
                                 *menuBar()->addMenu(tr("&Run")), *this);
@@ -302,6 +302,7 @@ void MainWindow::restoreLayout() {
   const QSettings settings;
   if (!restoreGeometry(settings.value(kGeometryKey).toByteArray()))
     resize(firstWindowSize(screen()->availableGeometry().size()));
+  m_panes->restoreDefaultLayout();  // that of this height
   m_panes->restoreLayout(settings.value(kStateKey).toByteArray());
   setFileFolders(*this, settings.value(kFoldersKey).toMap());
 }

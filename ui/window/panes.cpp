@@ -14,8 +14,8 @@ namespace {
 // Raised when panes are added or renamed, so that an old layout is not forced onto a new window.
 constexpr int kLayoutVersion = 11;
 constexpr double kTimingsShare = 0.27;
-constexpr int kPlanHeightPx = 110;
-// In a window of this height neither has to scroll: both lanes of the plan, and a table beside its samples and rounds.
+// A window of this height has room for both: both lanes of the plan, and a table beside its samples and rounds. In a
+// lower one they share a place, so that the canvas keeps its own.
 constexpr int kRoomyWindowPx = 900;
 constexpr int kRoomyPlanHeightPx = 150;
 constexpr int kRoomyTimingsHeightPx = 335;
@@ -114,20 +114,20 @@ void Panes::applyDefaultLayout() {
   QDockWidget& plan = dock(QStringLiteral("plan"));
   QDockWidget& timings = dock(QStringLiteral("timings"));
   m_window.setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
-  m_window.splitDockWidget(&plan, &timings, Qt::Vertical);
+  const bool isRoomy = m_window.height() >= kRoomyWindowPx;
+  isRoomy ? m_window.splitDockWidget(&plan, &timings, Qt::Vertical) : m_window.tabifyDockWidget(&plan, &timings);
   for (qsizetype i = m_docks.indexOf(&timings) + 1; i < m_docks.size(); ++i)
     m_window.tabifyDockWidget(m_docks[i - 1], m_docks[i]);
-  timings.raise();
+  isRoomy ? timings.raise() : plan.raise();
   m_window.tabifyDockWidget(&whyNot, &dock(QStringLiteral("suggestions")));
   whyNot.raise();
   m_window.resizeDocks({&palette, &inspector}, {kPaletteWidthPx, kInspectorWidthPx}, Qt::Horizontal);
   m_window.resizeDocks({&inspector, &whyNot}, {kInspectorHeightPx, kWhyNotHeightPx}, Qt::Vertical);
-  const bool isRoomy = m_window.height() >= kRoomyWindowPx;
   const int share = qRound(m_window.height() * kTimingsShare);
-  m_window.resizeDocks(
-      {&plan, &timings},
-      {isRoomy ? kRoomyPlanHeightPx : kPlanHeightPx, isRoomy ? std::max(share, kRoomyTimingsHeightPx) : share},
-      Qt::Vertical);
+  if (isRoomy)
+    m_window.resizeDocks({&plan, &timings}, {kRoomyPlanHeightPx, std::max(share, kRoomyTimingsHeightPx)}, Qt::Vertical);
+  else
+    m_window.resizeDocks({&plan}, {std::max(share, kRoomyPlanHeightPx)}, Qt::Vertical);
 }
 
 void Panes::restoreDefaultLayout() {

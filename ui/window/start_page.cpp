@@ -58,6 +58,17 @@ QLabel* remark(const QString& text) {
   return label;
 }
 
+/// Down only.
+QScrollArea* scrolled(QWidget& content, const QString& name) {
+  auto* scroll = new QScrollArea();
+  scroll->setAccessibleName(name);
+  scroll->setWidget(&content);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  return scroll;
+}
+
 }  // namespace
 
 StartPage::StartPage(const Theme& theme, SessionSettings settings, QWidget* window)
@@ -102,23 +113,16 @@ QWidget* StartPage::makeCards() {
     m_cards.insert(name, card);
     ++number;
   }
-  auto* scroll = new QScrollArea();
-  scroll->setAccessibleName(tr("Templates"));
-  scroll->setWidget(cards);
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   auto* column = new QWidget();
   auto* layout = new QVBoxLayout(column);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(heading(tr("New from a template")));
-  layout->addWidget(scroll, 1);
+  layout->addWidget(scrolled(*cards, tr("Templates")), 1);
   return column;
 }
 
 QWidget* StartPage::makeFiles() {
   auto* column = new QWidget();
-  column->setFixedWidth(kFilesWidthPx);
   auto* layout = new QVBoxLayout(column);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(6);
@@ -137,7 +141,9 @@ QWidget* StartPage::makeFiles() {
   layout->addWidget(heading(tr("Measured examples")));
   layout->addLayout(m_examples);
   layout->addStretch(1);
-  return column;
+  QScrollArea* scroll = scrolled(*column, tr("Files and tours"));
+  scroll->setFixedWidth(kFilesWidthPx);
+  return scroll;
 }
 
 QPushButton* StartPage::startButton(const QString& icon, const QString& text, void (StartPage::*wanted)()) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/window/view_menu.h"
 
+#include "ui/canvas/node_moves.h"
 #include "ui/window/bookmark_commands.h"
 #include "ui/window/overlay_commands.h"
 #include "ui/window/wire_label_commands.h"
@@ -45,6 +46,7 @@ void ViewMenu::addCanvasChoices(const QList<QAction*>& hulls) {
   connect(addChecked(tr("R&un status on nodes")), &QAction::toggled, &scene().measured(),
           &MeasuredLooks::setStatusesVisible);
   scene().measured().setStatusesVisible(true);
+  connect(addChecked(tr("Snap nodes to the &grid")), &QAction::toggled, &scene().moves(), &NodeMoves::setSnapping);
   auto* labels = new WireLabelCommands(scene(), m_parts.persistence == Persistence::Settings, this);
   labels->addMenu(m_menu);
   connect(addChecked(tr("&Minimap for large pipelines")), &QAction::toggled, &m_parts.overview,
@@ -90,6 +92,7 @@ void ViewMenu::addThemeMenu() {
   add(tr("&System"), ThemeChoice::System);
   add(tr("&Light"), ThemeChoice::Light);
   add(tr("&Dark"), ThemeChoice::Dark);
+  add(tr("&High contrast"), ThemeChoice::HighContrast);
 }
 
 void ViewMenu::setTheme(ThemeChoice choice) {

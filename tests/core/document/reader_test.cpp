@@ -240,6 +240,21 @@ TEST(Reader, OpensANewerMajorVersionReadOnly) {
   EXPECT_NE(serialize(loaded.document).find("\"major\": 2"), std::string::npos);
 }
 
+TEST(Reader, RefusesRequiredExtensions) {
+  const std::string text =
+      R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0}, )"
+      R"("extensionsRequired": ["org.example.sparsity"], "extensions": {"org.example.sparsity": 1}, )"
+      R"("pipeline": {}})";
+  LoadedDocument loaded = parseDocument(text);
+  ASSERT_EQ(codes(loaded.diagnostics), std::vector<std::string>{"required-extension"});
+  EXPECT_NE(loaded.diagnostics.front().message.find("org.example.sparsity"), std::string::npos);
+  EXPECT_NE(serialize(loaded.document).find("extensionsRequired"), std::string::npos);
+  EXPECT_TRUE(codes(parseDocument(R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0}, )"
+                                  R"("extensionsRequired": [], "pipeline": {}})")
+                        .diagnostics)
+                  .empty());
+}
+
 TEST(Reader, MissesTheHeader) {
   EXPECT_EQ(listed(parseDocument("{}").diagnostics),
             "file:1:1: error: The file has no \"format\"; expected \"format\": \"fuseline-pipeline\". "

@@ -20,8 +20,8 @@ Analysis analysed(Graph plain, const char* recipe = "None") {
   std::vector<Diagnostic> diagnostics;
   analysis.lowered.graph = applyRecipe(std::move(plain), *Recipe::create(*findRecipe(recipe)), diagnostics);
   analysis.report = *fuse(analysis.graph());
-  analysis.unfusedPlan = makePlan(analysis.graph(), unfused(analysis.graph()));
-  analysis.fusedPlan = makePlan(analysis.graph(), analysis.report);
+  analysis.unfusedPlan = std::make_shared<const Plan>(makePlan(analysis.graph(), unfused(analysis.graph())));
+  analysis.fusedPlan = std::make_shared<const Plan>(makePlan(analysis.graph(), analysis.report));
   return analysis;
 }
 
