@@ -6,6 +6,7 @@
 #include "core/graph/row_parallel_inputs.h"
 #include "core/plan/analysis_stages.h"
 #include "core/plan/padding.h"
+#include "core/plan/savings/planned_savings.h"
 #include "core/quant/apply_recipe.h"
 #include "core/quant/small_layers.h"
 #include "core/quant/te_ignored_fields.h"
@@ -213,6 +214,7 @@ void planStage(const FusionOptions& fusion, Analysis& analysis, const PlanOption
         {.code = "unknown-rule", .pointer = "/fusion", .message = report.error().message});
   if (hasErrors(analysis.lowered.diagnostics)) return;
   analysis.report = std::move(*report);
+  predictFromPlans(graph, fusion, plan, analysis.report);
   addPlanNotes(fusion, analysis);
   analysis.unfusedPlan = std::make_shared<const Plan>(makePlan(graph, unfused(graph), plan));
   analysis.fusedPlan = std::make_shared<const Plan>(makePlan(graph, analysis.report, plan));

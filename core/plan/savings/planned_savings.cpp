@@ -1,0 +1,169 @@
+// Plans the neighborhood of each fusion twice.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/savings/planned_savings.h"
+
+#include "core/fusion/fused_operands.h"
+#include "core/fusion/fusion_stages.h"
+#include "core/graph/graph_window.h"
+#include "core/support/to_index.h"
+#include "core/tensor/scaling.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace fuseline {
+
+namespace {
+
+/// The steps of a fusion differ, and those of the ops that share its tensors: their producers and consumers, behind
+/// views. Farther ops cost the same in both plans.
+constexpr int kHops = 4;
+
+bool isQuantization(const FusionRule& rule) { return stageOf(rule) == FusionStage::FusedOperands; }
+
+FusedOperand fusedOperandOf(const Attempt& hit) {
+  const bool isForward = hit.rule->pass == FusionPass::ForwardQuantization;
+  return {.reader = isForward ? hit.nodes.back() : hit.nodes.front(),
+          .type = isForward ? TensorType::Input : TensorType::GradOutput,
+          .isAmaxOnly = hit.rule->findsAmaxOnly};
+}
+
+/// A scale that follows from the amax of the whole tensor takes a pass of its own, unless an earlier step found it.
+std::int64_t amaxBytes(const Step& step, const QuantizeWork& work) {
+  if (work.isAmaxOnly()) return 0;
+  const Scaling scaling = (work.quantizers.rowwise ? work.quantizers.rowwise : work.quantizers.columnwise)->scaling;
+  const bool needsAmax = scaling == Scaling::PerTensor || isNvfp4(scaling);
+  const bool isKnown =
+      step.find({work.member, OperandKind::Parameter, 0}) || step.find({work.member, OperandKind::Input, 2});
+  return needsAmax && !isKnown ? work.spec.bytes() : 0;
+}
+
+void takeApart(const Graph& graph, const Attempt& hit, Phase phase, std::vector<FusedOperation>& list) {
+  const auto entry = std::ranges::find_if(
+      list, [&](const FusedOperation& each) { return each.rule == hit.rule && each.nodes == hit.nodes; });
+  if (entry == list.end()) return;
+  const FusedOperation taken = *entry;
+  list.erase(entry);
+  for (const NodeId id : taken.nodes)
+    if (phase == Phase::Forward || graph.node(id).takesPartInBackward())
+      list.push_back({.nodes = {id}, .ranks = taken.ranks});
+  std::ranges::sort(list, {}, [](const FusedOperation& each) { return each.nodes.back(); });
+}
+
+/// Quantization follows from the entries.
+void fuseOperands(const Graph& graph, const FusionOptions& fusion, FusionReport& report) {
+  report.fusedOperands.clear();
+  addFusedOperands(graph, fusion, fusion.rules ? *fusion.rules : builtinRules(), report);
+}
+
+/// A part of the graph with the same fusions.
+struct PlannedWindow {
+  Graph graph;
+  FusionReport report;
+  std::vector<NodeId> nodes;  // of the whole graph, ascending
+
+  NodeId mapped(NodeId id) const { return static_cast<NodeId>(std::ranges::lower_bound(nodes, id) - nodes.begin()); }
+};
+
+class PlannedSavings {
+ public:
+  PlannedSavings(const Graph& graph, const FusionOptions& fusion, const PlanOptions& options,
+                 const FusionReport& report)
+      : m_graph(graph), m_fusion(fusion), m_options(options), m_report(report) {
+    for (const auto& [list, owner] :
+         {std::pair(&report.forward, &m_forward), std::pair(&report.backward, &m_backward)}) {
+      owner->assign(graph.nodes().size(), nullptr);
+      for (const FusedOperation& entry : *list)
+        for (const NodeId id : entry.nodes) (*owner)[toIndex(id)] = &entry;
+    }
+  }
+
+  Saving savingOf(const Attempt& hit) const {
+    const PlannedWindow window = windowAround(hit.nodes);
+    Attempt own{.rule = hit.rule};
+    for (const NodeId id : hit.nodes) own.nodes.push_back(window.mapped(id));
+    const Saving with = planned(window.graph, window.report);
+    const Saving without = planned(window.graph, reportWithout(window.graph, m_fusion, window.report, own));
+    return {.bytes = without.bytes - with.bytes, .launches = without.launches - with.launches};
+  }
+
+ private:
+  /// With all ops of the entries that it touches.
+  PlannedWindow windowAround(const std::vector<NodeId>& hit) const {
+    std::vector<NodeId> nodes = nodesAround(m_graph, hit, kHops);
+    for (std::size_t known = 0; known != nodes.size();) {
+      known = nodes.size();
+      for (std::size_t i = 0; i < known; ++i)
+        for (const auto* owner : {&m_forward, &m_backward})
+          if (const FusedOperation* const entry = (*owner)[toIndex(nodes[i])])
+            nodes.insert(nodes.end(), entry->nodes.begin(), entry->nodes.end());
+      std::ranges::sort(nodes);
+      nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
+    }
+    PlannedWindow window{.graph = windowOf(m_graph, nodes), .report = {.book = m_report.book}, .nodes = nodes};
+    window.report.forward = entriesIn(window, m_forward);
+    window.report.backward = entriesIn(window, m_backward);
+    fuseOperands(window.graph, m_fusion, window.report);
+    return window;
+  }
+
+  static std::vector<FusedOperation> entriesIn(const PlannedWindow& window,
+                                               const std::vector<const FusedOperation*>& owner) {
+    std::vector<FusedOperation> entries;
+    for (const NodeId id : window.nodes) {
+      const FusedOperation* const entry = owner[toIndex(id)];
+      if (!entry || entry->nodes.back() != id) continue;
+      entries.push_back(*entry);
+      for (NodeId& node : entries.back().nodes) node = window.mapped(node);
+    }
+    return entries;
+  }
+
+  Saving planned(const Graph& graph, const FusionReport& report) const {
+    return costOf(makePlan(graph, report, m_options));
+  }
+
+  const Graph& m_graph;
+  const FusionOptions& m_fusion;
+  const PlanOptions& m_options;
+  const FusionReport& m_report;
+  std::vector<const FusedOperation*> m_forward;  // the entry of each op
+  std::vector<const FusedOperation*> m_backward;
+};
+
+}  // namespace
+
+Saving costOf(const Plan& plan) {
+  Saving cost;
+  for (const Step& step : plan.steps) {
+    if (!step.isWork()) continue;
+    cost.bytes += step.bytesRead + step.bytesWritten;
+    cost.launches += 1;
+    if (step.isQuantize())
+      for (const QuantizeWork& work : step.copies) cost.bytes += amaxBytes(step, work);
+  }
+  return cost;
+}
+
+FusionReport reportWithout(const Graph& graph, const FusionOptions& fusion, const FusionReport& report,
+                           const Attempt& hit) {
+  FusionReport others = report;
+  if (isQuantization(*hit.rule)) {
+    std::erase(others.fusedOperands, fusedOperandOf(hit));
+    return others;
+  }
+  takeApart(graph, hit, Phase::Forward, others.forward);
+  takeApart(graph, hit, Phase::Backward, others.backward);
+  fuseOperands(graph, fusion, others);
+  return others;
+}
+
+void predictFromPlans(const Graph& graph, const FusionOptions& fusion, const PlanOptions& options,
+                      FusionReport& report) {
+  const PlannedSavings planned(graph, fusion, options, report);
+  for (Attempt& attempt : report.attempts)
+    if (attempt.outcome == Outcome::Fused) attempt.saving = planned.savingOf(attempt);
+}
+
+}  // namespace fuseline

@@ -1,0 +1,111 @@
+// Predicted savings: differences of plans, and known values counted by hand.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/savings/planned_savings.h"
+
+#include "tests/support/attention_layers.h"
+#include "tests/support/pipelines.h"
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using namespace fuseline::testing;
+
+/// The MLP of a Llama with its residual: 256 rows of 256 columns, 512 within.
+Graph llamaMlp(const std::string& recipe) {
+  return chain(DType::BF16, {256, 256},
+               {link("MakeExtraOutput", "save"), link("RMSNorm", "norm"), linear(1024, "fc1"), link("SwiGLU", "act"),
+                linear(256, "fc2"), inPlace(link("AddExtraInput", "add", "save.extra"))},
+               {.recipe = recipe});
+}
+
+/// 256 tokens with 4 heads and 2 groups of 8 channels: 32 columns of queries, 16 of keys, 16 of values.
+Graph attention(const AttentionLayer& layer, const std::string& recipe = {}) {
+  return chain(DType::BF16, {128, 2, 16}, layer.links, {.recipe = recipe});
+}
+
+struct Predicted {
+  Graph graph;
+  FusionOptions options;
+  FusionReport report;
+
+  explicit Predicted(Graph of, FusionOptions with = {})
+      : graph(std::move(of)), options(std::move(with)), report(std::move(*fuse(graph, options))) {
+    predictFromPlans(graph, options, {}, report);
+  }
+
+  Saving of(std::string_view rule) const {
+    for (const Attempt& attempt : report.attempts)
+      if (attempt.outcome == Outcome::Fused && attempt.rule->name == rule) return *attempt.saving;
+    return {.bytes = -1};
+  }
+};
+
+/// The whole plan, not only the neighborhood of the fusion.
+void expectDifferencesOfPlans(const Predicted& predicted) {
+  const Saving with = costOf(makePlan(predicted.graph, predicted.report));
+  int numFused = 0;
+  for (const Attempt& attempt : predicted.report.attempts) {
+    if (attempt.outcome != Outcome::Fused) continue;
+    const FusionReport others = reportWithout(predicted.graph, predicted.options, predicted.report, attempt);
+    const Saving without = costOf(makePlan(predicted.graph, others));
+    EXPECT_EQ(attempt.saving->bytes, without.bytes - with.bytes) << attempt.rule->name << " " << attempt.explanation;
+    EXPECT_EQ(attempt.saving->launches, without.launches - with.launches) << attempt.rule->name;
+    ++numFused;
+  }
+  EXPECT_GT(numFused, 0);
+}
+
+TEST(PlannedSavings, AreThoseOfTheWholePlan) {
+  for (const char* recipe : {"", "DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling"}) {
+    expectDifferencesOfPlans(Predicted(llamaMlp(recipe)));
+    for (const AttentionLayer& layer : {llamaAttention(), qwen3Attention(), gpt2Attention()})
+      expectDifferencesOfPlans(Predicted(attention(layer, recipe)));
+  }
+}
+
+constexpr std::int64_t kRows = 256;
+constexpr std::int64_t kBytes = 2;  // of an element
+
+// Without it, attention reads the parts of the packed tensor in place. Only the values are copied in forward, because
+// backward needs them, but not the rest of that tensor. Rotary embeddings read and write queries and keys, once each in
+// forward and in backward.
+TEST(PlannedSavings, OfSplitAttentionCountNoCopyThatIsAView) {
+  const Predicted predicted(attention(llamaAttention()));
+  constexpr std::int64_t kRotated = 2 * (32 + 16) * kRows * kBytes;
+  constexpr std::int64_t kCopied = 2 * 16 * kRows * kBytes;
+  EXPECT_EQ(predicted.of("ForwardBackwardSplitAttention"),
+            (Saving{.bytes = 2 * kRotated + kCopied, .launches = 2 * 2 + 1}))
+      << toTree(predicted.graph, predicted.report);
+}
+
+TEST(PlannedSavings, OfALlamaMlpAreReadsAndWritesOfOneTensor) {
+  const Predicted predicted(llamaMlp(""));
+  constexpr std::int64_t kHidden = 256 * kRows * kBytes;
+  EXPECT_EQ(predicted.of("ForwardLinearEpilogue"), (Saving{.bytes = 1024 * kRows * kBytes, .launches = 1}));
+  EXPECT_EQ(predicted.of("ForwardLinearBiasAdd"), (Saving{.bytes = 2 * kHidden, .launches = 1}));
+  EXPECT_EQ(predicted.of("BackwardAddRMSNorm"), (Saving{.bytes = 2 * kHidden, .launches = 1}));
+}
+
+// The norm finds the amax, which is written and read, so that quantizing reads its output once less.
+TEST(PlannedSavings, OfAnAmaxAreOneReadOfTheTensor) {
+  const Predicted predicted(llamaMlp("Float8CurrentScaling"));
+  EXPECT_EQ(predicted.of("ForwardAmax"), (Saving{.bytes = 256 * kRows * kBytes - 2 * 4}));
+}
+
+// Layers of a stack are alike, but for one.
+TEST(PlannedSavings, OfRepeatedLayersAreThoseOfEach) {
+  std::vector<Link> links;
+  for (const std::int64_t width : {64, 64, 64, 96, 64, 64}) {
+    links.push_back(linear(width));
+    links.push_back(link("Bias"));
+    links.push_back(link("GELU"));
+    links.push_back(linear(64));
+  }
+  expectDifferencesOfPlans(Predicted(chain(DType::BF16, {32, 64}, links)));
+  expectDifferencesOfPlans(Predicted(chain(DType::BF16, {32, 64}, links, {.recipe = "Float8CurrentScaling"})));
+}
+
+}  // namespace
+}  // namespace fuseline
