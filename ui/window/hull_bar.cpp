@@ -15,7 +15,7 @@ HullBar::HullBar(GraphScene& scene, QWidget& canvas, QWidget* parent)
   add(tr("Both"), QStringLiteral("Alt+3"), HullFilter::Both);
   add(tr("None"), QStringLiteral("Alt+4"), HullFilter::None);
   addKey(canvas, tr("Ne&xt pass"), Qt::Key_B, &HullBar::chooseNext);
-  addKey(canvas, tr("&Hide or show hulls"), Qt::Key_U, &HullBar::hideOrShow);
+  addKey(canvas, tr("&Hide or show outlines"), Qt::Key_U, &HullBar::hideOrShow);
 }
 
 void HullBar::add(const QString& text, const QString& key, HullFilter filter) {
