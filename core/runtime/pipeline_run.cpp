@@ -494,6 +494,7 @@ VariantRecord PipelineRun::variantRecord(const Variant& variant, const PlanSampl
 }
 
 Result<NamedTensors> PipelineRun::dump() const {
+  const auto isAny = [](TensorRole) { return true; };
   NamedTensors tensors;
   const Graph graph = withoutOptimizer(m_analysis.graph());
   for (const Variant& variant : m_variants) {
@@ -501,10 +502,7 @@ Result<NamedTensors> PipelineRun::dump() const {
     const Plan plan =
         makePlan(graph, report, {.keepIntermediates = true, .overlapsCollectives = m_options.settings.overlaps});
     const std::string prefix = m_variants.size() > 1 ? variant.name + "/" : "";
-    if (Result<void> read = runAndRead(
-            plan, 1, [](TensorRole) { return true; }, prefix, tensors);
-        !read)
-      return read.error();
+    if (Result<void> read = runAndRead(plan, 1, isAny, prefix, tensors); !read) return read.error();
   }
   return tensors;
 }
