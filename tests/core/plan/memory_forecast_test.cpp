@@ -27,10 +27,10 @@ PipelineDocument layersOfOneBlock() {
       .document;
 }
 
-MemoryForecast forecastOf(const PipelineDocument& document) {
-  const Analysis analysis = analyze(document);
+MemoryForecast forecastOf(const PipelineDocument& document, const AnalysisOptions& options = {}) {
+  const Analysis analysis = analyze(document, options);
   if (!analysis.isRunnable()) throw std::invalid_argument("the pipeline has errors");
-  return memoryForecast(document, {}, analysis);
+  return memoryForecast(document, options, analysis);
 }
 
 const MemoryChange& changeOf(const MemoryForecast& forecast, std::string_view part) {
@@ -57,6 +57,18 @@ TEST(MemoryForecast, IsWhatPaperAndPencilSayByLayer) {
   }
   EXPECT_EQ(forecast.layers[1].layer, "layer1");
   EXPECT_EQ(forecast.changes.front().sum.kept, 4 * kTensor);
+}
+
+// The column says the same with and without an optimizer, which alone allocates it, and 64 bytes for the counter.
+TEST(MemoryForecast, CountsTheOptimizerOfThePlanAsAllocated) {
+  const MemoryForecast without = forecastOf(layersOfOneBlock());
+  AnalysisOptions options;
+  options.lowering.optimizer = AdamW();
+  const MemoryForecast with = forecastOf(layersOfOneBlock(), options);
+  const LayerMemory& sum = with.changes.front().sum;
+  EXPECT_EQ(sum.optimizer, without.changes.front().sum.optimizer);
+  EXPECT_EQ(sum.gradients, without.changes.front().sum.gradients);
+  EXPECT_EQ(with.changes.front().allocated, without.changes.front().allocated + sum.optimizer + 64);
 }
 
 // Recomputed, a layer keeps its input alone; one at a time has all of it.
