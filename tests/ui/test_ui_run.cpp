@@ -19,6 +19,7 @@
 #include <QAction>
 #include <QCheckBox>
 #include <QClipboard>
+#include <QComboBox>
 #include <QGuiApplication>
 #include <QLineEdit>
 #include <QSignalSpy>
@@ -44,6 +45,7 @@ class RunTest : public QObject {
   void promptsOfSshAreAnswered();
   void hostsOfTheSshConfigurationAreOffered();
   void runsAsTheOptionsSay();
+  void runsWithAnOptimizer();
   void measuresBothPipelinesOfAComparison();
   void bothAreMeasuredOnlyWhereThereIsRoomForABaseline();
   void aRunThatCannotStartIsNotShownAsRunning();
@@ -182,6 +184,27 @@ QStringList measuredRows(const ChangesModel& model) {
 }
 
 }  // namespace
+
+void RunTest::runsWithAnOptimizer() {
+  Fixture f(smallPipeline(), worker());
+  f.session.setup().setRunTarget({.device = "reference"});
+  RunOptionsDialog dialog(f.session.setup().spec());
+  dialog.findChild<QComboBox*>(QStringLiteral("optimizer"))->setCurrentText(QStringLiteral("adamw"));
+  dialog.findChild<QLineEdit*>(QStringLiteral("optimizerFields"))->setText(QStringLiteral("lr=0.01 weight_decay=0"));
+  dialog.findChild<QSpinBox*>(QStringLiteral("iterations"))->setValue(1);
+  QSignalSpy planned(&f.session.plan(), &LivePlan::analysisChanged);
+  f.session.setup().setOptions(dialog.options());
+  QVERIFY(waitFor(planned));
+  QCOMPARE(f.session.plan().analysis()->fusedPlan->steps.back().name, std::string("AdamW"));
+  QSignalSpy finished(&f.session.runner(), &Runner::finished);
+  f.session.runner().run();
+  QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
+  const RunRecord& record = f.session.results().lastRun()->record;
+  QCOMPARE(record.settings.optimizerFields, (NamedTextList{{"lr", "0.01"}, {"weight_decay", "0"}}));
+  for (const VariantRecord& variant : record.variants) QCOMPARE(variant.steps.back().name, std::string("AdamW"));
+  f.session.setup().setPass(ExecutionMode::Inference);
+  QVERIFY(f.session.setup().spec().optimizer == Optimizer::None);
+}
 
 void RunTest::measuresBothPipelinesOfAComparison() {
   Fixture f(smallPipeline(), worker());

@@ -5,6 +5,7 @@
 #include "ui/theme/format.h"
 
 #include <QCheckBox>
+#include <QComboBox>
 #include <QDialogButtonBox>
 #include <QLineEdit>
 #include <QPushButton>
@@ -33,6 +34,10 @@ void RunOptionsDialog::addEditor(const SpecField& field) {
       return checkBox(field, member);
     else if constexpr (std::is_same_v<Member, int RunSpec::*>)
       return spinBox(field, member);
+    else if constexpr (std::is_same_v<Member, NamedTextList RunSpec::*>)
+      return wordsEdit(field, member);
+    else if (!field.choices().empty())
+      return comboBox(field);
     else
       return lineEdit(field);
   };
@@ -54,6 +59,31 @@ RunOptionsDialog::Editor RunOptionsDialog::spinBox(const SpecField& field, int R
   addRow(field, *box);
   return {[box, member](const RunSpec& spec) { box->setValue(spec.*member); },
           [box, member](RunSpec& spec) { spec.*member = box->value(); }};
+}
+
+RunOptionsDialog::Editor RunOptionsDialog::comboBox(const SpecField& field) {
+  auto* box = new QComboBox(this);
+  for (const std::string& choice : field.choices()) box->addItem(toQt(choice));
+  addRow(field, *box);
+  return {[box, &field](const RunSpec& spec) { box->setCurrentText(toQt(textsOf(field, spec).front())); },
+          [box, &field](RunSpec& spec) { (void)takeText(field, box->currentText().toStdString(), spec); }};
+}
+
+/// All repetitions of an option in one line, with spaces between them.
+RunOptionsDialog::Editor RunOptionsDialog::wordsEdit(const SpecField& field, NamedTextList RunSpec::*member) {
+  auto* line = new QLineEdit(this);
+  line->setPlaceholderText(toQt(field.placeholder));
+  addRow(field, *line);
+  return {[line, &field](const RunSpec& spec) {
+            QStringList words;
+            for (const std::string& text : textsOf(field, spec)) words.append(toQt(text));
+            line->setText(words.join(u' '));
+          },
+          [line, &field, member](RunSpec& spec) {
+            (spec.*member).clear();
+            for (const QString& word : line->text().split(u' ', Qt::SkipEmptyParts))
+              (void)takeText(field, word.toStdString(), spec);
+          }};
 }
 
 RunOptionsDialog::Editor RunOptionsDialog::lineEdit(const SpecField& field) {

@@ -30,6 +30,8 @@ class RunOptionsDialog : public QDialog {
   void addEditor(const SpecField& field);
   Editor checkBox(const SpecField& field, bool RunSpec::*member);
   Editor spinBox(const SpecField& field, int RunSpec::*member);
+  Editor comboBox(const SpecField& field);
+  Editor wordsEdit(const SpecField& field, NamedTextList RunSpec::*member);
   Editor lineEdit(const SpecField& field);
   void addRow(const SpecField& field, QWidget& widget);
   void addButtons();

@@ -30,8 +30,8 @@ LivePlan::LivePlan(const OpenPipeline& pipeline, const RunSetup& setup, LastResu
   // One thread: analyses of one document are only ever superseded, never needed at the same time.
   m_pool.setMaxThreadCount(1);
   connect(&pipeline, &OpenPipeline::changed, this, &LivePlan::followPipeline);
-  for (const auto signal :
-       {&RunSetup::passChanged, &RunSetup::deviceChanged, &RunSetup::planTargetChanged, &RunSetup::ranksChanged})
+  for (const auto signal : {&RunSetup::passChanged, &RunSetup::deviceChanged, &RunSetup::planTargetChanged,
+                            &RunSetup::ranksChanged, &RunSetup::optimizerChanged})
     connect(&setup, signal, this, &LivePlan::planAnew);
   connect(&results, &LastResults::runTaken, this, &LivePlan::followRun);
 }
@@ -71,6 +71,7 @@ AnalysisOptions LivePlan::options() const {
   AnalysisOptions options{.lowering = {.pass = m_setup.pass()}, .capabilities = m_capabilities};
   options.capability = parseCapability(plannedDevice().architecture);
   options.place.ranks = m_setup.ranks();
+  options.lowering.optimizer = m_setup.optimizer();
   if (m_setup.planTarget().architecture.empty()) return options;
   options.capabilities = m_capabilitiesOf ? plannedCapabilities(m_capabilitiesOf("cuda")) : Capabilities();
   options.capability = parseCapability(m_setup.planTarget().architecture);

@@ -39,15 +39,33 @@ RunSpec RunSetup::spec() const {
   spec.device = m_runTarget.device;
   spec.pass = m_pass;
   if (m_runTarget.isGpu()) spec.timing = m_runTarget.timing;
+  if (m_pass == ExecutionMode::Inference) spec.optimizer = Optimizer::None;
+  if (spec.optimizer == Optimizer::None) spec.optimizerFields.clear();
   return spec;
+}
+
+std::optional<AdamW> RunSetup::optimizer() const {
+  const RunSpec settings = spec();
+  if (settings.optimizer == Optimizer::None) return std::nullopt;
+  const Result<AdamW> options = adamWFrom(settings.optimizerFields);
+  return options ? std::optional(*options) : std::nullopt;
+}
+
+void RunSetup::takeOptimizer(const RunSpec& settings) {
+  RunSpec options = m_options;
+  options.optimizer = settings.optimizer;
+  options.optimizerFields = settings.optimizerFields;
+  setOptions(options);
 }
 
 void RunSetup::setOptions(const RunSpec& options) {
   const bool hasOtherSeed = options.seed != m_options.seed;
   const bool hasOtherRanks = options.ranks != m_options.ranks;
+  const std::optional<AdamW> before = optimizer();
   m_options = options;
   if (hasOtherSeed) Q_EMIT tensorSourceChanged();
   if (hasOtherRanks) Q_EMIT ranksChanged();
+  if (optimizer() != before) Q_EMIT optimizerChanged();
 }
 
 void RunSetup::setTensorsFile(const QString& path) {

@@ -9,6 +9,7 @@
 #include <QString>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace fuseline::ui {
@@ -55,6 +56,10 @@ class RunSetup : public QObject {
   /// From 1 to mostRanks(); else it does nothing.
   void setRanks(int ranks);
   static int mostRanks();
+  /// The optimizer of a training pass. Nothing: no optimizer, or fields of it that the run will refuse.
+  std::optional<AdamW> optimizer() const;
+  /// As in an opened run.
+  void takeOptimizer(const RunSpec& settings);
   /// How the next run is measured: the options that were set, on the run target, with the pass.
   RunSpec spec() const;
   /// Target and pass are set by themselves.
@@ -71,6 +76,7 @@ class RunSetup : public QObject {
   void deviceChanged();
   void planTargetChanged();
   void ranksChanged();
+  void optimizerChanged();
   void tensorsFileChanged();
   /// The source of tensors changed (options or file), so numerics and captured tensors may belong to another source.
   void tensorSourceChanged();

@@ -89,6 +89,7 @@ void Session::replace(ReadPipeline read, std::optional<LastRun> run) {
     m_plan.takeGains(*opened);
     m_setup.setPass(opened->pass);
     m_setup.setRanks(opened->record.settings.ranks);
+    m_setup.takeOptimizer(opened->record.settings);
   }
   Q_EMIT m_pipeline.changed();
   Q_EMIT m_pipeline.replaced();

@@ -1,5 +1,6 @@
 // Exit codes, messages and files of the verbs.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/profile/run_file.h"
 #include "core/tensor/safetensors.h"
 #include "tests/app/cli/json_schema.h"
 #include "tests/app/cli/program.h"
@@ -331,6 +332,10 @@ TEST(ExitCode, IsTwoForUsage) {
         "fuse --device reference --recipe mxfp8 --recipe-set margin=1 " + samplePipeline(),
         "fuse --device reference --recipe delayed --recipe-set margin=x " + samplePipeline(),
         "fuse --device reference --recipe-set a=1 " + samplePipeline(),
+        "fuse --device reference --optimizer sgd " + samplePipeline(),
+        "fuse --device reference --optimizer-set lr=1 " + samplePipeline(),
+        "fuse --device reference --optimizer adamw --optimizer-set lr=-1 " + samplePipeline(),
+        "run --device reference --optimizer adamw --pass forward " + samplePipeline(),
         "fuse --device reference --stage nowhere " + samplePipeline(),
         "fuse --device reference --stage plan --json " + samplePipeline(),
         "fuse --device reference --without ForwardLinearEpilogue@nowhere " + samplePipeline(),
@@ -1011,6 +1016,30 @@ TEST(Import, ReadsModelsAndSaysWhatTheyAreNot) {
   const ProgramResult none = fuseline("import " + quoted(folder / "none.onnx"));
   EXPECT_EQ(none.exitCode, 1);
   EXPECT_TRUE(has(none.err, "expected an ONNX model")) << none.err;
+}
+
+// Ten steps at once and in two parts give the same state; the update is a step of both plans.
+TEST(Run, UpdatesParametersWithAnOptimizer) {
+  const TemporaryFolder folder;
+  const auto stateAfter = [&](int steps, const std::string& options, const std::string& name) {
+    const std::string run =
+        fmt::format("run --optimizer adamw --optimizer-set lr=0.01 --warmup 0 --iterations {} ", steps);
+    const ProgramResult result = fuseline(run + options + " -o " + quoted(folder / (name + ".fuserun")) + " --save " +
+                                          quoted(folder / (name + ".safetensors")) + " " + samplePipeline());
+    EXPECT_EQ(result.exitCode, 0) << result.err;
+    EXPECT_TRUE(has(result.out, "AdamW")) << result.out;
+    return bytesOf(folder / (name + ".safetensors"));
+  };
+  const std::string whole = stateAfter(10, "--device reference", "ten");
+  (void)stateAfter(4, "--device reference", "four");
+  EXPECT_EQ(stateAfter(6, "--device reference --tensors " + quoted(folder / "four.safetensors"), "rest"), whole);
+  const Result<RunRecord> record = loadRunRecord(folder / "ten.fuserun");
+  ASSERT_TRUE(record);
+  for (const VariantRecord& variant : record->variants) {
+    EXPECT_EQ(variant.steps.back().kernel, "adamw");
+    EXPECT_EQ(variant.steps.back().samplesNs.size(), 10U);
+    EXPECT_GT(variant.steps.back().bytes, 0);
+  }
 }
 
 TEST(Export, WeightsAreThoseOfTheSeedOrOfAFile) {
