@@ -8,7 +8,8 @@
 
 namespace fuseline::cli {
 
-/// Watches for SIGINT, SIGTERM, SIGUSR1 (from mpirun) and SIGHUP (a closed terminal) while it lives. A second one ends the program at once.
+/// Watches for SIGINT, SIGTERM, SIGUSR1 (from mpirun) and SIGHUP (a closed terminal) while it lives. A second one ends
+/// the program at once.
 class InterruptWatch {
  public:
   InterruptWatch();

@@ -87,8 +87,8 @@ INSTANTIATE_TEST_SUITE_P(Counts, GpuRanks,
                                   (std::get<1>(given.param) == SumOrder::Ranks ? "InRankOrder" : "ByLibrary");
                          });
 
-/// Recipes with one scale a tensor and MXFP8BlockScaling gather encoded values, the others the tensors. Shards of weights
-/// have scales of their own: results differ by the errors of the formats.
+/// Recipes with one scale a tensor and MXFP8BlockScaling gather encoded values, the others the tensors. Shards of
+/// weights have scales of their own: results differ by the errors of the formats.
 class GpuRanksUnder : public ::testing::TestWithParam<const RecipeDefinition*> {};
 
 TEST_P(GpuRanksUnder, RecipesComputeWhatOneRankComputes) {
