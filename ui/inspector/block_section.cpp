@@ -111,7 +111,7 @@ void BlockSection::refresh() {
 }
 
 QWidget* BlockSection::open(const QString& op) const {
-  QToolButton* opener = openerOf(op);
+  QToolButton* opener = findChild<QToolButton*>(op, Qt::FindDirectChildrenOnly);
   if (!opener) return nullptr;
   opener->setChecked(true);
   return m_frames.value(op);

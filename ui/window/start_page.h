@@ -34,6 +34,7 @@ class StartPage : public QWidget {
   void setRecentFiles(const QStringList& paths);
   void setExamples(const std::vector<MeasuredExample>& examples);
   void setShownAtStart(bool isShown) { m_atStart->setChecked(isShown); }
+  void setReopening(bool isReopening) { m_reopens->setChecked(isReopening); }
 
   /// In the middle of the window, above everything.
   void open();
