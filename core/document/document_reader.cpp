@@ -16,9 +16,9 @@ namespace fuseline {
 
 namespace {
 
-constexpr std::array<std::string_view, 11> kFileFields = {"$schema", "format",   "formatVersion", "symbols",
+constexpr std::array<std::string_view, 12> kFileFields = {"$schema", "format",   "formatVersion", "symbols",
                                                           "blocks",  "pipeline", "recipe",        "fusion",
-                                                          "view",    "weights",  "onnx"};
+                                                          "view",    "weights",  "onnx",          "extensionsRequired"};
 }  // namespace
 
 class DocumentReader {
@@ -98,7 +98,7 @@ class DocumentReader {
                           ? "The file is a measured run, not a pipeline. Open it in the designer, or use `fuseline "
                             "compare` or `fuseline export`."
                           : fmt::format("The format is {}; expected \"{}\".", m_reader.excerpt(*format), kFormatName));
-    if (const auto required = FieldReader::find(fields, "extensionsRequired")) checkRequired(*required);
+    if (const auto required = FieldReader::find(fields, "extensionsRequired")) readRequired(*required, extra);
     if (const auto version = m_reader.object(fields, "formatVersion", "", extra))
       readVersion(*version);
     else if (!fields.contains("formatVersion"))
@@ -108,8 +108,8 @@ class DocumentReader {
   }
 
   /// This program knows no extension.
-  void checkRequired(Index i) {
-    const Json required = m_reader.tree().json(i);
+  void readRequired(Index i, Json& extra) {
+    const Json& required = extra["extensionsRequired"] = m_reader.tree().json(i);
     if (required.is_array() && required.empty()) return;
     m_reader.report(Severity::Error, "required-extension", m_reader.offset(i), "/extensionsRequired",
                     fmt::format("The file requires extensions that this program does not know: {}. Remove them, or "

@@ -27,7 +27,7 @@ TEST(Capture, WritesWhatTheFusedPlanOfADumpHolds) {
   ASSERT_TRUE(captured) << captured.error().message;
   ASSERT_EQ(captured->size(), 3U);
   for (const auto& [name, tensor] : *captured) {
-    const Tensor* dumped = find(*dump, "fused/" + name);
+    const Tensor* dumped = findTensor(*dump, "fused/" + name);
     ASSERT_NE(dumped, nullptr) << name;
     EXPECT_EQ(tensor.data, dumped->data) << name;
   }

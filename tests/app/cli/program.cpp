@@ -25,7 +25,7 @@ std::string readText(const std::filesystem::path& path) {
   return text.str();
 }
 
-const Tensor* find(const NamedTensors& tensors, const std::string& name) {
+const Tensor* findTensor(const NamedTensors& tensors, const std::string& name) {
   const auto found = std::ranges::find(tensors, name, &NamedTensors::value_type::first);
   return found == tensors.end() ? nullptr : &found->second;
 }

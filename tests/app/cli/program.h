@@ -34,7 +34,7 @@ std::string quoted(const std::filesystem::path& path);
 std::string readText(const std::filesystem::path& path);
 void writeText(const std::filesystem::path& path, const std::string& text);
 /// Null where there is none of this name.
-const Tensor* find(const NamedTensors& tensors, const std::string& name);
+const Tensor* findTensor(const NamedTensors& tensors, const std::string& name);
 
 /// tests/golden/cli/<name>.
 std::filesystem::path goldenPath(const std::string& name);

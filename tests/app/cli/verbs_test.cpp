@@ -526,7 +526,7 @@ TEST(Recipe, SavesAndTakesUpItsState) {
   ASSERT_EQ(fuseline(run + "--save " + state + " " + file).exitCode, 0);
   const auto saved = readSafetensors(folder / "state.safetensors");
   ASSERT_TRUE(saved.hasValue());
-  const Tensor* const scale = find(*saved, "DelayedScaling-HYBRID/fc.linear/forward/input.scale");
+  const Tensor* const scale = findTensor(*saved, "DelayedScaling-HYBRID/fc.linear/forward/input.scale");
   ASSERT_NE(scale, nullptr);
   EXPECT_NE(scale->toDoubles().front(), 1.0);
   EXPECT_EQ(fuseline(run + "--tensors " + state + " " + file).exitCode, 0);
@@ -549,7 +549,7 @@ TEST(Recipe, DumpsItsCopies) {
   ASSERT_TRUE(tensors.hasValue());
   for (const char* name : {"fc.linear.input@data", "fc.linear.input@scale_inv", "fc.linear.input@dequantized",
                            "fc.linear.input@columnwise_data", "fc.linear.weight@amax"})
-    EXPECT_NE(find(*tensors, name), nullptr) << name;
+    EXPECT_NE(findTensor(*tensors, name), nullptr) << name;
 }
 
 TEST(Numerics, AreReportedForEveryTensor) {
@@ -1139,7 +1139,7 @@ TEST(Run, DumpsBothVariantsUnderTheirNames) {
   ASSERT_TRUE(dump) << dump.error().message;
   for (const char* name : {"unfused/x", "unfused/fc1.weight", "unfused/norm:y", "unfused/y", "unfused/grad.x",
                            "unfused/grad.fc1.weight", "fused/y", "fused/grad.x"})
-    EXPECT_NE(find(*dump, name), nullptr) << name;
+    EXPECT_NE(findTensor(*dump, name), nullptr) << name;
 }
 
 TEST(Run, TakesTensorsFromAFile) {
@@ -1152,11 +1152,11 @@ TEST(Run, TakesTensorsFromAFile) {
   ASSERT_EQ(result.exitCode, 0) << result.err;
   const Result<NamedTensors> dump = readSafetensors(folder / "out.safetensors");
   ASSERT_TRUE(dump) << dump.error().message;
-  ASSERT_NE(find(*dump, "x"), nullptr);
-  EXPECT_EQ(find(*dump, "x")->data, x.data);
+  ASSERT_NE(findTensor(*dump, "x"), nullptr);
+  EXPECT_EQ(findTensor(*dump, "x")->data, x.data);
   // RMSNorm of a constant row is 1 for the initial weight of 1, up to eps: 0.25 / sqrt(0.0625 + 1e-5).
-  ASSERT_NE(find(*dump, "norm:y"), nullptr);
-  for (const double value : find(*dump, "norm:y")->toDoubles()) EXPECT_NEAR(value, 1.0, 0.01);
+  ASSERT_NE(findTensor(*dump, "norm:y"), nullptr);
+  for (const double value : findTensor(*dump, "norm:y")->toDoubles()) EXPECT_NEAR(value, 1.0, 0.01);
 }
 
 /// The sample pipeline, its linear layers adding to main_grad buffers.
@@ -1185,14 +1185,14 @@ TEST(Run, SavesParametersAndMainGradBuffersAndTakesThemBackBitForBit) {
   const std::string pipeline = accumulatingPipeline(folder);
   const NamedTensors first = savedState("--seed 5 " + pipeline, folder, "first.safetensors");
   for (const char* name : {"norm.weight", "fc1.weight", "fc1.bias", "main_grad.fc1.weight"})
-    EXPECT_NE(find(first, name), nullptr) << name;
-  EXPECT_EQ(find(first, "x"), nullptr) << "an input is no state";
+    EXPECT_NE(findTensor(first, name), nullptr) << name;
+  EXPECT_EQ(findTensor(first, "x"), nullptr) << "an input is no state";
   const NamedTensors second = savedState("--seed 9 --tensors " + quoted(folder / "first.safetensors") + " " + pipeline,
                                          folder, "second.safetensors");
   for (const auto& [name, tensor] : first) {
-    ASSERT_NE(find(second, name), nullptr) << name;
+    ASSERT_NE(findTensor(second, name), nullptr) << name;
     const bool isBuffer = name.starts_with("main_grad.");  // the second run has added to it
-    EXPECT_EQ(find(second, name)->data == tensor.data, !isBuffer) << name;
+    EXPECT_EQ(findTensor(second, name)->data == tensor.data, !isBuffer) << name;
   }
 }
 
