@@ -17,7 +17,8 @@ Attributes completed(const FusibleOperation& operation, const Attributes& given,
   for (const AttributeSpec& spec : operation.attributes) attributes.set(spec.name, spec.defaultValue);
   if (operation.attribute("in_features")) attributes.set("in_features", input.cols());
   if (operation.attribute("size")) attributes.set("size", input.cols());
-  if (operation.attribute("num_groups")) attributes.set("num_groups", std::int64_t{3});
+  const bool isGrouped = operation.attribute("num_groups") && !operation.attribute("group_topk");
+  if (isGrouped) attributes.set("num_groups", std::int64_t{3});
   if (operation.attribute("p")) attributes.set("p", 0.4);
   if (operation.attribute("scale")) attributes.set("scale", 1.5);
   if (operation.attribute("tanh_clamp_scale")) attributes.set("tanh_clamp_scale", 1.5);

@@ -302,12 +302,12 @@ void TimelineTest::exportsTheRun() {
   for (const Exporter& exporter : exporters()) {
     const auto path = f.folder / ("run" + std::string(exporter.ending));
     const Result<std::string> expected = exporter.write(f.session.results().lastRun()->record);
-    QCOMPARE(exportedRunWork(f.session, exporter, toQt(path.string()())).hasValue(), expected.hasValue());
+    QCOMPARE(exportedRunWork(f.session, exporter, toQt(path.string()))().hasValue(), expected.hasValue());
     QCOMPARE(expected.hasValue(), exporter.name != "svg");  // this window has nobody who lays out graphs
     if (expected) QCOMPARE(*readWholeFile(path, {.what = "export", .maxMiB = 1}), *expected);
   }
   Fixture empty(smallPipeline());
-  QVERIFY(!exportedRunWork(empty.session, exporters()[0], QStringLiteral("never.json")()).hasValue());
+  QVERIFY(!exportedRunWork(empty.session, exporters()[0], QStringLiteral("never.json"))().hasValue());
 }
 
 /// 35 us between two long steps: a column of pixels has another color than they.
