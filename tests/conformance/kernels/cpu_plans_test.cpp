@@ -194,9 +194,10 @@ TEST(CpuKernels, GiveReasonsForTheRulesThatTheyLeaveToOtherDevices) {
 
 TEST(CpuKernels, AreAllReachedByAnOpOrARule) {
   // The plan's own, at branches; that of a form that only an attribute requests (cached_input_test.cpp); and those of
-  // recipes (recipes_test.cpp), also of several ranks (core/sharding/ranks_test.cpp).
-  std::set<std::string> reached = {"accumulate", "cached_activation",      "quantize",
-                                   "Quantize",   "delayed_scaling_update", "gathered_codes"};
+  // recipes (recipes_test.cpp), also of several ranks (core/sharding/ranks_test.cpp), and of the optimizer
+  // (adamw_test.cpp).
+  std::set<std::string> reached = {
+      "accumulate", "cached_activation", "quantize", "Quantize", "delayed_scaling_update", "gathered_codes", "adamw"};
   for (const FusibleOperation* op : allBasicOperations())
     if (!op->isView) reached.insert(op->kernelName());
   for (const FusionRule* rule : builtinRules().all()) reached.insert(rule->becomes);
