@@ -114,7 +114,7 @@ class DocumentReader {
     m_reader.report(Severity::Error, "required-extension", m_reader.offset(i), "/extensionsRequired",
                     fmt::format("The file requires extensions that this program does not know: {}. Remove them, or "
                                 "use the program that wrote the file.",
-                                m_reader.excerpt(i)));
+                                required.is_array() ? required.front().dump() : m_reader.excerpt(i)));
   }
 
   void readVersion(Index i) {

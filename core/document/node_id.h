@@ -8,8 +8,8 @@
 
 namespace fuseline {
 
-/// Can this text be the id of a node? Letters of any script, digits, _ and -: what separates names in endpoints, lists,
-/// tensor names and tables is left out.
+/// Can this text be the id of a node? Not empty, and free of the characters that separate names in endpoints and
+/// tensor names.
 Verdict checkId(std::string_view id);
 
 }  // namespace fuseline

@@ -88,14 +88,12 @@ Json opCondition(const FusibleOperation& operation) {
           {"then", {{"properties", {{"attributes", attributesSchema(operation)}}}}}};
 }
 
-/// Ids as checkId() accepts them, but for invisible characters.
-std::string idPattern(const std::string& prefix = "") { return "^" + prefix + R"([^\s!-,./:-@\[-^`{-~]+$)"; }
-std::string instancePattern() { return idPattern("block:"); }
+constexpr const char* kInstancePattern = "^block:[^./:@\\s\"]+$";
 
 Json instanceCondition() {
   const AttributeSpec spec = sequentialAttribute();
   Json attributes = object({{spec.name, attributeSchema(spec)}}, Json::array());
-  return {{"if", {{"properties", {{"op", {{"pattern", instancePattern()}}}}}, {"required", {"op"}}}},
+  return {{"if", {{"properties", {{"op", {{"pattern", kInstancePattern}}}}}, {"required", {"op"}}}},
           {"then", {{"properties", {{"attributes", std::move(attributes)}}}}}};
 }
 
@@ -108,7 +106,7 @@ Json opSchema() {
   }
   conditions.push_back(instanceCondition());
   names.push_back({{"type", "string"},
-                   {"pattern", instancePattern()},
+                   {"pattern", kInstancePattern},
                    {"description", "An instance of a block of this file: its inputs and outputs are the ports."}});
   // Ops this version does not know are kept, so any other name is text.
   names.push_back({{"type", "string"}});
@@ -163,7 +161,8 @@ Json frameSchema() {
 Json definitions() {
   const Json integer = {{"type", "integer"}};
   return {
-      {"id", {{"type", "string"}, {"pattern", idPattern()}, {"description", "Unique among all ids of the file."}}},
+      {"id",
+       {{"type", "string"}, {"pattern", "^[^./:@\\s\"]+$"}, {"description", "Unique among all ids of the file."}}},
       {"expression",
        {{"type", "string"}, {"description", "An integer expression over symbols: names, numbers, + - * / and ( )."}}},
       {"extent", {{"anyOf", {{{"type", "integer"}, {"minimum", 0}}, reference("expression")}}}},

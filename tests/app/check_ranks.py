@@ -187,7 +187,8 @@ class Ranks(unittest.TestCase):
             for done in [together.submit(self.kill, *case) for case in cases]:
                 done.result()
 
-    def cancel(self, launcher: str, sent: signal.Signals, to_group: bool, delay: float) -> None:
+    def cancel(self, launcher: str, sent: signal.Signals, to_group: bool, delay: float) -> bool:
+        """Whether the run shows what it measured: a busy machine has no round after a short time."""
         process = started("run", EXAMPLE, *LONG, "--ranks", "2", "--ranks-as", launcher)
         time.sleep(delay)
         (os.killpg if to_group else os.kill)(process.pid, sent)
@@ -195,15 +196,16 @@ class Ranks(unittest.TestCase):
         place = f"{launcher}, {sent.name} after {delay:.2f} s: {err}"
         self.assertEqual(process.returncode, 4, place)
         self.assertIn("The run was cancelled", err, place)
-        if "nothing was written" not in err:
-            self.assertIn("Ranks: 2", out, place)
         self.assertEqual(ranks_of(process.pid), {}, place)
+        return "Ranks: 2" in out
 
     @unittest.skipIf(KILLS, "many kills are requested")
     def test_a_cancelled_run_shows_what_it_measured(self):
         for launcher in ("threads", *LAUNCHERS):
-            for sent, to_group, delay in ((signal.SIGINT, True, 3.0), (signal.SIGTERM, False, 3.0), (signal.SIGINT, False, 0.6)):
-                self.cancel(launcher, sent, to_group, delay)
+            self.cancel(launcher, signal.SIGINT, False, 0.6)
+            for sent, to_group in ((signal.SIGINT, True), (signal.SIGTERM, False)):
+                shown = any(self.cancel(launcher, sent, to_group, delay) for delay in (2.0, 4.0, 8.0, 16.0))
+                self.assertTrue(shown, f"{launcher}, {sent.name}")
 
     @unittest.skipUnless(KILLS, "minutes: with --kills N only")
     def test_each_rank_is_killed_and_stopped_many_times(self):

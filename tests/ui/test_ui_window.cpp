@@ -228,7 +228,7 @@ void WindowTest::aLowWindowKeepsRoomForTheCanvas() {
   f.window.panes().restoreDefaultLayout();
   f.window.show();
   QVERIFY(QTest::qWaitForWindowExposed(&f.window));
-  QVERIFY2(f.window.canvas().height() >= 240, qPrintable(QString::number(f.window.canvas().height())));
+  QTRY_VERIFY2(f.window.canvas().height() >= 240, qPrintable(QString::number(f.window.canvas().height())));
   QDockWidget& plan = f.window.panes().dock(QStringLiteral("plan"));
   QDockWidget& timings = f.window.panes().dock(QStringLiteral("timings"));
   QVERIFY(f.window.tabifiedDockWidgets(&plan).contains(&timings));

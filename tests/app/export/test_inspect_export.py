@@ -129,7 +129,7 @@ class Inspect(unittest.TestCase):
                         self.check_section(section)
 
     def test_names_of_any_characters(self):
-        ids = ["fc-1", "it_s", "a", "é中", "x--", "2", "𝄞"]
+        ids = ["fc(1)+", "it's", "a|b", "[x]*", "^$", "\\d", "{2}", "é中", "\u2028", "#c", "%s", "&a", "𝄞"]
         ops = [{"id": name, "op": "Linear", "attributes": {"in_features": 32, "out_features": 32}} for name in ids]
         wires = [["x", ids[0] + ".x"]] + [[a + ".y", b + ".x"] for a, b in zip(ids, ids[1:])]
         document = {
@@ -148,7 +148,7 @@ class Inspect(unittest.TestCase):
             path.write_text(json.dumps(document), encoding="utf-8")
             sections = self.sections(export(path))
         self.check_found_once(sections, ids)
-        others = ["fc1", "its", "b", "x", "", "22", "d", "fc-1x", "xfc-1"]
+        others = ["fc1", "its", "a", "b", "x", "", "2", "d", "fc(1)+x", "xfc(1)+"]
         for each in sections.values():
             for name in others:
                 self.assertIsNone(re.search(each["layers"]["layer_name_regex_pattern"], name), name)

@@ -176,14 +176,14 @@ class Scripts(unittest.TestCase):
         body = json.dumps(document).replace('"mask"', '"torch"').replace("act.mask", "act.torch")
         body = body.replace("* mask", "* torch").replace("alpha", "lambda").replace("beta", "train")
         document = json.loads(body)
-        document["pipeline"]["inputs"][0]["id"] = "x-N"
-        document["pipeline"]["wires"][0][0] = "x-N"
+        document["pipeline"]["inputs"][0]["id"] = "x\\N"
+        document["pipeline"]["wires"][0][0] = "x\\N"
         script = written(document)
         ast.parse(script)
         self.assertIn("self.lambda_ = torch.nn.Parameter", script)
         self.assertIn("self.train_2 = torch.nn.Parameter", script)
         self.assertIn('"act.train": "act.train_2"', script)
-        self.assertIn("def forward(self, x_N, torch_2)", script)
+        self.assertIn("def forward(self, x, torch_2)", script)
 
     def test_a_share_of_a_row_parallel_layer_follows_from_the_ranks(self):
         """As te.ops.Linear gives local_in_features to its BasicLinear."""

@@ -522,7 +522,8 @@ TEST(Blocks, RemoveAnOpInsideAndReconnectItsInput) {
 TEST(BlockEdit, RefusalsSayWhy) {
   const PipelineDocument stack = example("transformer_stack");
   EXPECT_EQ(refusal(stack, AddBlock{"Layer", {}}), "A block named Layer already exists.");
-  EXPECT_EQ(refusal(stack, AddBlock{"a b", {}}), "The id \"a b\" contains a space; expected letters, digits, _ and -.");
+  EXPECT_EQ(refusal(stack, AddBlock{"a b", {}}),
+            "The id \"a b\" contains a space; expected an id without spaces and . / : @ \".");
   EXPECT_EQ(refusal(stack, RemoveBlock{"Layer"}),
             "Block Layer is used by layer1; expand or remove its instances first.");
   EXPECT_EQ(refusal(stack, RemoveBlock{"FeedForward"}),

@@ -116,7 +116,7 @@ TEST(Edit, RefusalsGiveTheReasonAndASuggestion) {
             "The id norm is already used; norm2 is available.");
   EXPECT_EQ(refusal(llama, AddOp{{.id = "x", .operation = "GELU"}}), "The id x is already used; x2 is available.");
   EXPECT_EQ(refusal(llama, AddOp{{.id = "a.b", .operation = "GELU"}}),
-            "The id \"a.b\" contains \".\"; expected letters, digits, _ and -.");
+            "The id \"a.b\" contains \".\"; expected an id without spaces and . / : @ \".");
   EXPECT_EQ(refusal(llama, AddOp{{.id = "", .operation = "GELU"}}), "An id must not be empty.");
   EXPECT_EQ(refusal(llama, RemoveOp{"nrm"}), "There is no op nrm; did you mean norm?");
   EXPECT_EQ(refusal(llama, RemoveOp{"norm"}), "norm is still connected. Remove its wires and outputs too.");
