@@ -223,16 +223,17 @@ void WindowTest::panesDoNotOverlapInASmallWindow() {
 }
 
 void WindowTest::aLowWindowKeepsRoomForTheCanvas() {
-  Fixture f(smallPipeline());
-  f.window.resize(960, 560);
-  f.window.panes().restoreDefaultLayout();
-  f.window.show();
-  QVERIFY(QTest::qWaitForWindowExposed(&f.window));
-  QTRY_VERIFY2(f.window.canvas().height() >= 240, qPrintable(QString::number(f.window.canvas().height())));
-  QDockWidget& plan = f.window.panes().dock(QStringLiteral("plan"));
-  QDockWidget& timings = f.window.panes().dock(QStringLiteral("timings"));
-  QVERIFY(f.window.tabifiedDockWidgets(&plan).contains(&timings));
-  QVERIFY(f.window.panes().isInSight(f.window.plan()));
+  const Theme theme;
+  Session session{SessionSettings()};
+  TestWindow window(session, theme, Persistence::None);
+  window.resize(960, 560);
+  window.show();
+  session.openText(smallPipeline(), QStringLiteral("low"));
+  QVERIFY(QTest::qWaitForWindowExposed(&window));
+  QTRY_VERIFY2(window.canvas().height() >= 240, qPrintable(QString::number(window.canvas().height())));
+  QDockWidget& plan = window.panes().dock(QStringLiteral("plan"));
+  QVERIFY(window.tabifiedDockWidgets(&plan).contains(&window.panes().dock(QStringLiteral("timings"))));
+  QVERIFY(window.panes().isInSight(window.plan()));
 }
 
 void WindowTest::profileGivesMeasurementsRoom() {
