@@ -223,7 +223,7 @@ void WindowTest::panesDoNotOverlapInASmallWindow() {
 }
 
 void WindowTest::aLowWindowKeepsRoomForTheCanvas() {
-  const Theme theme;
+  Theme theme;
   Session session{SessionSettings()};
   TestWindow window(session, theme, Persistence::None);
   window.resize(960, 560);
