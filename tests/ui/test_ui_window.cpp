@@ -227,6 +227,7 @@ void WindowTest::aLowWindowKeepsRoomForTheCanvas() {
   Session session{SessionSettings()};
   TestWindow window(session, theme, Persistence::None);
   window.resize(960, 560);
+  window.panes().restoreDefaultLayout();
   window.show();
   session.openText(smallPipeline(), QStringLiteral("low"));
   QVERIFY(QTest::qWaitForWindowExposed(&window));
