@@ -235,11 +235,13 @@ void addExportVerb(CLI::App& app, Context& context) {
   addReadingOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addRanksOption(*verb, *options);
-  options->ofWeights = {addSpecOption(*verb, options->spec, runSpecField("seed"),
-                                      "Seed of the random weights, for formats that contain weights"),
-                        verb->add_option("--tensors", options->tensorsFile,
-                                         "Weights from `fuseline run --save`, for formats that contain weights")
-                            ->type_name("IN.safetensors")};
+  options->ofWeights = {
+      addSpecOption(*verb, options->spec, runSpecField("seed"),
+                    "Seed of the random weights, for formats that contain weights"),
+      verb->add_option(
+              "--tensors", options->tensorsFile,
+              "Weights, such as those from `run --save` or `import --weights`, for formats that contain weights")
+          ->type_name("IN.safetensors")};
   for (const CLI::Option* option : verb->get_options())
     if (option != file && !option->check_name("--json") && !option->check_name("--help"))
       options->ofPlans.push_back(option);

@@ -170,7 +170,7 @@ void addRulesVerb(CLI::App& app, Context& context) {
   verb->add_option("NAME", options->name, "A rule");
   CLI::Option* const pipeline =
       verb->add_option("--in", options->file,
-                       "Pipeline (*.fuseline) in which to count where rules apply, and what they save")
+                       "Pipeline (*.fuseline): show where each rule applies in it, and what it saves")
           ->type_name("FILE");
   addOptionsOfPlans(*verb, *options, pipeline);
 }

@@ -589,7 +589,7 @@ void addProcessOptions(CLI::App& verb, RunOptions& options) {
 }
 
 void addVariantsOption(CLI::App& verb, RunOptions& options) {
-  verb.add_option("--variants", options.variants, "unfused, fused or both")
+  verb.add_option("--variants", options.variants, "Plans to run: unfused, fused, or unfused,fused (default: both)")
       ->allow_extra_args(false)
       ->delimiter(',')
       ->check(CLI::IsMember({"unfused", "fused"}));
@@ -599,9 +599,9 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
   verb.add_option("-o,--output", options.recordFile, "Write a run file")->type_name("RUN.fuserun");
   verb.add_flag("--force", options.replaces, "Overwrite existing files of -o and --captured");
   verb.add_option("--note", options.note, "Note stored in the run file and shown in comparisons")->type_name("TEXT");
-  verb.add_option(
-          "--tensors", options.tensorsFile,
-          "Inputs, parameters, main_grad buffers and output gradients: a file, or a folder of files or of shards")
+  verb.add_option("--tensors", options.tensorsFile,
+                  "Tensors to read: inputs, output gradients, parameters, main_grad buffers, quantizer and optimizer "
+                  "state. A file, a folder of files, or a folder of shards")
       ->type_name("IN.safetensors");
   verb.add_option("--dump", options.dumpFile, "Run again and write every tensor")->type_name("OUT.safetensors");
   CLI::Option* const save =
@@ -614,9 +614,10 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
                 "them")
       ->needs(save);
   verb.add_flag("--quiet", options.isQuiet, "Print no table and no progress");
-  verb.add_option("--fail-if", options.gates,
-                  "Exit with code 5 if a condition holds, such as \"error>tolerance\" or \"float-error>0.5%\". error "
-                  "compares the fused plan with the unfused plan, float-error with float32")
+  verb.add_option(
+          "--fail-if", options.gates,
+          "Exit with code 5 if METRIC>LIMIT. Metrics: error (fused against unfused), float-error (unfused against "
+          "float32). Limits: tolerance (that of each tensor), or a percentage such as 0.5%")
       ->type_name("GATE")
       ->allow_extra_args(false);
   // A flag that is bound to an optional gives it a value before anything is parsed (CLI11 2.1).

@@ -20,7 +20,7 @@ std::string recipeHelp() {
 }
 
 std::string deviceHelp() {
-  return fmt::format("cpu, reference, cuda[:N], or an architecture to plan for: {}",
+  return fmt::format("cpu, reference (exact and slow, for comparison), cuda[:N], or an architecture to plan for: {}",
                      fmt::join(plannedArchitectures(), ", "));
 }
 
@@ -110,8 +110,8 @@ std::vector<SpecField> makeFields() {
                     "Number of tensor-parallel ranks; on the CPU they share its threads"),
              1, 64),
       flag("deterministic", &RunSpec::isDeterministic, Ranks, "deterministic",
-           "Sum over ranks in rank order, in float32, rounded once, instead of in NCCL's order: bitwise identical in "
-           "every run and on every device"),
+           "Sum over ranks in rank order, in float32, rounded once, instead of in NCCL's order: bitwise "
+           "reproducible"),
       withOffHelp(flag("overlaps", &RunSpec::overlaps, Ranks, "overlap",
                        "Overlap collectives with steps that do not depend on them, such as the sum of an input "
                        "gradient with the weight gradient GEMM"),

@@ -57,9 +57,11 @@ QString tipOf(int column) {
     case OverridesModel::GemmColumn: return OverridesModel::tr("fprop: y = x wᵀ, dgrad: dx = dy w, wgrad: dw = dyᵀ x");
     default:
       return OverridesModel::tr(
-          "Recipe whose scaling is used, with fields: Float8CurrentScaling(fp8_format=E4M3);\n"
-          "an element format (e4m3, e5m2, e2m1), or high_precision.\n"
-          "~ before a recipe quantizes the dequantized rowwise tensor.");
+          "One of:\n"
+          "• a recipe, optionally with fields: Float8CurrentScaling(fp8_format=E4M3)\n"
+          "• an element format: e4m3, e5m2 or e2m1\n"
+          "• high_precision\n"
+          "Prefix a recipe with ~ to quantize the dequantized rowwise tensor instead of the original.");
   }
 }
 

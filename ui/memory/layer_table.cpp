@@ -98,8 +98,8 @@ void LayerTable::accept(quint64 number, const MemoryForecast& forecast) {
   m_model->setHorizontalHeaderLabels({tr("Layer"), tr("Parameters"), tr("Gradients"), tr("Kept for backward"),
                                       tr("AdamW state"), tr("On the host"), tr("Allocated")});
   m_model->horizontalHeaderItem(OptimizerColumn)
-      ->setToolTip(tr("Two moments in float32, and a float32 master copy of 16-bit parameters.\nRuns do not allocate "
-                      "it."));
+      ->setToolTip(tr("Two moments in float32, and a float32 master copy of 16-bit parameters.\nOnly runs with an "
+                      "optimizer (Run > Options) allocate this state."));
   for (int column = ParametersColumn; column <= AllocatedColumn; ++column)
     m_model->horizontalHeaderItem(column)->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
   QStandardItem* layers = groupOf(tr("Layers of the fused plan"));

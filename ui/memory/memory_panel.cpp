@@ -79,7 +79,7 @@ void MemoryPanel::fillHead() {
   m_plan->addItem(tr("Fused plan"), true);
   m_plan->addItem(tr("Unfused plan"), false);
   m_plan->setAccessibleName(tr("Plan to show"));
-  m_onlyChanging->setToolTip(tr("Hides parameters, their gradients, inputs and outputs"));
+  m_onlyChanging->setToolTip(tr("Hides parameters and their gradients, and the pipeline's inputs and outputs"));
   m_head->setContentsMargins(10, 6, 10, 6);
   m_head->addWidget(m_caption, 1);
   m_head->addWidget(m_view);

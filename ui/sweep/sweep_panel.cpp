@@ -181,7 +181,7 @@ void SweepPanel::createActions() {
   m_open = add(tr("Open"), tr("Show the run, with the pipeline as it was measured (Enter)"), [this] {
     if (const auto row = currentRow()) openRow(*row);
   });
-  m_save = add(tr("Save as CSV..."), tr("Save the table in the format of fuseline sweep -o"), [this] { saveCsv(); });
+  m_save = add(tr("Save as CSV..."), tr("Save the table as CSV, as `fuseline sweep -o` does"), [this] { saveCsv(); });
   m_copyCommand = add(tr("Copy as command"), tr("Copy the command that measures the same in a terminal"),
                       [this] { copyCommand(); });
   m_open->setShortcuts({QKeySequence(Qt::Key_Return), QKeySequence(Qt::Key_Enter)});

@@ -103,7 +103,8 @@ void TimelinePanel::createHead() {
   m_caption->setWordWrap(true);
   m_caption->setToolTip(
       tr("Wheel, W, S: zoom · drag, A, D: pan · Home: fit all · F: fit selection\nDouble-click, Return: zoom to box · "
-         "Backspace: back\nShift+drag, R: select a time range · Q: its table · N: add a note\nCtrl+F: find · F2: pin "
+         "Backspace: back\nShift+drag, R: select a time range · Q: show or hide its table · N: add a note\nCtrl+F: "
+         "find · F2: pin "
          "details · F1: all keys"));
   m_tracks->setText(tr("Tracks"));
   m_tracks->setToolTip(tr("Fold, pin, move or hide tracks"));

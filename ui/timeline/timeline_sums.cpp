@@ -163,7 +163,7 @@ void TimelineSums::takeNote() {
 void TimelineSums::refresh() {
   m_note->setVisible(m_area.has_value());
   if (!m_area) {
-    m_caption->setWholeText(tr("Shift+drag: select a time range; R: range of the selected box; Q: visible range"));
+    m_caption->setWholeText(tr("Shift+drag: select a time range · R: select the range of the selected box"));
     m_model->setSums({}, 1.0, {});
   } else {
     m_caption->setWholeText(tr("%1 from %2, in %3")

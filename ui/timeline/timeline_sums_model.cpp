@@ -29,9 +29,10 @@ QString tipOf(int column) {
           "Idle time of the device directly before these boxes. In a plan's row: all of its idle time");
     case TimelineSumsModel::BytesColumn:
       return TimelineSumsModel::tr(
-          "Estimated bytes read and written. A partly selected box counts in proportion to its selected time");
+          "Minimum traffic: bytes read and written, computed from tensor shapes. A partly selected box counts in "
+          "proportion to its selected time");
     case TimelineSumsModel::BandwidthColumn:
-      return TimelineSumsModel::tr("Estimated bytes / time, in GB/s (1e9 bytes)");
+      return TimelineSumsModel::tr("Minimum traffic / time, in GB/s (1e9 bytes per second)");
     default: return {};
   }
 }

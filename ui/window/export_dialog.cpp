@@ -103,7 +103,7 @@ Result<void> ExportDialog::writeTo(const QString& path) {
     return writeFileAtomically(path, [&](std::ostream& file) { file << *content; });
   };
   return resultUnlessCanceled(*this, tr("Writing %1…").arg(QFileInfo(path).fileName()), work)
-      .value_or(Error{tr("Canceled. The file may still be written.").toStdString()});
+      .value_or(Error{tr("Canceled, but the file might already have been written.").toStdString()});
 }
 
 }  // namespace fuseline::ui

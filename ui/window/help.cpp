@@ -58,7 +58,8 @@ QString outlineRows() {
   return shortcutRow(translated("Up, Down"), translated("Select the next op; with Shift: extend the selection")) +
          shortcutRow(translated("Right, Left"), translated("Expand or collapse an instance of a block")) +
          shortcutRow(translated("F2"), translated("Rename")) +
-         shortcutRow(translated("Enter"), translated("Edit the selected op, in its block if it has one")) +
+         shortcutRow(translated("Enter"),
+                     translated("Edit the selected op; if it belongs to a block, inside that block")) +
          shortcutRow(translated("Delete, Ctrl+Delete"), translated("Remove; remove and reconnect")) +
          shortcutRow(translated("D, T"), translated("Bypass the op; switch its fusion off or on")) +
          shortcutRow(translated("W"), translated("Draw a wire from the selected op, on the canvas"));
