@@ -61,9 +61,8 @@ TEST(JsonOutput, FitsItsSchema) {
 Json schemaOfBenchmarks() { return fuselineBench("--schema").json(); }
 
 TEST(JsonOutput, OfBenchmarksFitsTheirSchema) {
-  for (const char* arguments :
-       {"ops --quick --cold --only AddExtraInput", "ops --quick --device cpu --only add-rmsnorm-linear",
-        "scaling --quick", "gpu --list", "gpu --quick --device reference --only elementwise-chain"}) {
+  for (const char* arguments : {"ops --quick --cold --device cpu --only add-rmsnorm-linear", "scaling --quick",
+                                "gpu --list", "gpu --quick --device reference --only elementwise-chain"}) {
     const ProgramResult result = fuselineBench(std::string("--json ") + arguments);
     EXPECT_EQ(result.exitCode, 0) << result.err;
     ASSERT_TRUE(Json::accept(result.out)) << result.out;
@@ -87,9 +86,16 @@ TEST(JsonOutput, OfABenchmarkIsAlsoWrittenLineByLine) {
     while (std::getline(lines, line)) suite["rows"].push_back(Json::parse(line));
     EXPECT_EQ(schemaProblem(schemaOfBenchmarks(), suite), "") << arguments;
     EXPECT_EQ(suite["rows"].size(), result.json()["rows"].size());
-    EXPECT_EQ(fuselineBench(call).exitCode, 2) << "the file is there, and nobody said --force";
-    EXPECT_EQ(fuselineBench(call + " --force").exitCode, 0);
   }
+}
+
+TEST(Bench, OverwritesAFileOnlyWithForce) {
+  const TemporaryFolder folder;
+  const std::string call =
+      "gpu --quick --device reference --only elementwise-chain --jsonl " + quoted(folder / "rows.jsonl");
+  EXPECT_EQ(fuselineBench(call).exitCode, 0);
+  EXPECT_EQ(fuselineBench(call).exitCode, 2);
+  EXPECT_EQ(fuselineBench(call + " --force").exitCode, 0);
 }
 
 TEST(JsonOutput, OfTheWorkerFitsItsSchemaLineByLine) {

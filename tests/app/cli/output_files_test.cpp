@@ -131,9 +131,9 @@ ProgramResult interrupted(const Files& files, const std::string& arguments, cons
 TEST(Interrupt, BeforeTheFirstResultLeavesTheOlderOne) {
   const Files files;
   writeText(files.folder / "old", "older");
-  const std::string large = " a.fuseline --device reference --set M=16384 --set H=2048 -o old --force ";
+  const std::string large = " a.fuseline --device reference --set M=4096 --set H=2048 -o old --force ";
   const std::vector<std::string> calls = {"run --no-peaks --warmup 0 --iterations 5" + large,
-                                          "sweep --warmup 0 --iterations 5 --over M=16384,32768" + large};
+                                          "sweep --warmup 0 --iterations 5 --over M=4096,8192" + large};
   for (const std::string& call : calls)
     for (const char* signal : {"HUP", "INT"}) {
       const ProgramResult result = interrupted(files, call, signal);

@@ -1306,15 +1306,19 @@ TEST(Bench, MeasuresWhatALayerQuantizes) {
 }
 
 TEST(Bench, MeasuresNormsOfSeveralWidths) {
-  const Json measured = fuselineBench("ops --quick --json --only RMSNorm").json()["rows"];
+  const TemporaryFolder folder;
+  const std::string text = fuselineBench("ops --quick --only RMSNorm --jsonl " + quoted(folder / "rows.jsonl")).out;
+  std::istringstream lines(readText(folder / "rows.jsonl"));
   std::set<std::int64_t> widths;
-  for (const Json& row : measured) {
+  std::string line;
+  std::getline(lines, line);
+  while (std::getline(lines, line)) {
+    const Json row = Json::parse(line);
     widths.insert(row["N"].get<std::int64_t>());
     const std::int64_t rows = (4 << 20) / (row["N"].get<std::int64_t>() * (row["dtype"] == "f32" ? 4 : 2));
     EXPECT_GE(row["bytes"], 2 * rows * row["N"].get<std::int64_t>() * 2) << row;
   }
   EXPECT_EQ(widths, (std::set<std::int64_t>{4095, 4096, 5120, 8192}));
-  const std::string text = fuselineBench("ops --quick --only RMSNorm").out;
   EXPECT_TRUE(has(text, "RMSNorm, N = 8192")) << text;
 }
 
