@@ -299,9 +299,9 @@ void addDiffVerb(CLI::App& app, Context& context) {
       "  fuseline diff old.fuseline new.fuseline\n"
       "  fuseline diff old.fuseline new.fuseline --measure --fail-if \"median>+5%\"\n\n"
       "With git:\n"
-      "  git difftool --extcmd \"fuseline diff\" -- FILE.fuseline   two versions of a file\n"
+      "  git difftool --extcmd \"fuseline diff\" -- FILE.fuseline   # two versions of a file\n"
       "  echo '*.fuseline diff=fuseline' >> .gitattributes\n"
-      "  git config diff.fuseline.textconv \"fuseline fuse --format tree\"   git diff and git log -p show plans");
+      "  git config diff.fuseline.textconv \"fuseline fuse --format tree\"   # git diff and git log -p show plans");
 }
 
 }  // namespace fuseline::cli

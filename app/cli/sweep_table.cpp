@@ -89,7 +89,7 @@ std::string ranksText(const SweepResult& result) {
     const SweepRow* const first = row.isMeasured() ? firstRanksOf(row, result) : nullptr;
     if (!first) continue;
     text += fmt::format(
-        "{}: the fused plan takes {:.2f} times as long as at {} ({} and {}, measured one after the other).\n",
+        "{}: the fused plan takes {:.3g} times as long as at {} ({} and {}, measured one after the other).\n",
         row.point.name(), row.figures.fused.median / first->figures.fused.median, first->point.name(),
         formatDuration(row.figures.fused.median), formatDuration(first->figures.fused.median));
     if (!row.communication.empty()) text += fmt::format("{}: {}\n", row.point.name(), row.communication);

@@ -74,12 +74,12 @@ AttributeSpec userbuffersAttribute() {
           .help =
               "comm_name of TransformerEngine's userbuffers_options, its only key: the communicators NAME_fprop, "
               "NAME_dgrad and NAME_wgrad, such as those of qkv, proj, fc1 and fc2, overlap communication with the "
-              "GEMMs of a tensor-parallel layer. It is kept for the pipeline's code. Runs here do not overlap "
-              "communication; `fuseline fuse --ranks N` plans it."};
+              "GEMMs of a tensor-parallel layer, in chunks. Exported code uses it. Runs here overlap whole "
+              "collectives only; `fuseline fuse --ranks N` estimates what chunks would save."};
 }
 
 std::string userbuffersNote(const Attributes& attributes) {
-  return attributes.has(kUserbuffers) ? "communication is not overlapped" : "";
+  return attributes.has(kUserbuffers) ? "Userbuffers overlap is not run" : "";
 }
 
 }  // namespace fuseline

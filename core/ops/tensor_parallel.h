@@ -43,7 +43,7 @@ AttributeSpec sequenceParallelAttribute();
 
 /// userbuffers_comm_name.
 AttributeSpec userbuffersAttribute();
-/// "communication is not overlapped", for a linear that has it; else empty.
+/// "Userbuffers overlap is not run", for a linear that has it; else empty.
 std::string userbuffersNote(const Attributes& attributes);
 
 namespace ops {

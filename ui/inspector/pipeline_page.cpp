@@ -361,7 +361,7 @@ void PipelinePage::createRules() {
 /// Target that fusions are planned for; not part of the document.
 void PipelinePage::addPlanTarget(QFormLayout* form) {
   auto* device = new QComboBox(this);
-  device->addItem(tr("Device in the toolbar"), QString());
+  device->addItem(tr("The device of the toolbar"), QString());
   for (const std::string_view name : plannedArchitectures()) device->addItem(toQt(name), toQt(name));
   device->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   device->setAccessibleName(tr("Plan for"));

@@ -84,10 +84,10 @@ TEST(Plan, NotesTheCommunicatorsOfALinear) {
   const Link qkv = with(linear(8, "qkv"), "userbuffers_comm_name", std::string("qkv"));
   const Graph graph = chain(DType::F32, {4, 8}, {qkv, linear(8, "proj")});
   const Plan plan = makePlan(graph, unfused(graph));
-  EXPECT_EQ(stepOf(plan, "qkv", Phase::Forward)->note, "communication is not overlapped");
+  EXPECT_EQ(stepOf(plan, "qkv", Phase::Forward)->note, "Userbuffers overlap is not run");
   EXPECT_EQ(stepOf(plan, "proj", Phase::Forward)->note, "");
   const Graph fused = chain(DType::BF16, {4, 8}, {qkv, link("Bias")});
-  EXPECT_EQ(fusedPlan(fused).steps.front().note, "communication is not overlapped");
+  EXPECT_EQ(fusedPlan(fused).steps.front().note, "Userbuffers overlap is not run");
 }
 
 TEST(Plan, QuantizeWithoutARecipeIsAView) {
