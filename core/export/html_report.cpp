@@ -164,7 +164,8 @@ class HtmlReport {
 
   static std::string intervalText(const ComparisonRow& whole, bool hasBoth) {
     if (!hasBoth) return {};
-    return fmt::format("95 % CI {:.2f}x to {:.2f}x{}", whole.speedup.low, whole.speedup.high,
+    const int decimals = decimalsOfSpeedup(whole);
+    return fmt::format("95 % CI {:.{}f}x to {:.{}f}x{}", whole.speedup.low, decimals, whole.speedup.high, decimals,
                        whole.isClear() ? "" : ": not statistically significant");
   }
 

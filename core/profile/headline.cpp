@@ -18,16 +18,22 @@ std::string intervalText(const ComparisonRow& row) {
   if (row.fused.count < kRoundsForAClaim)
     return fmt::format(" ({} rounds; at least {} are needed for a confidence interval)", row.fused.count,
                        kRoundsForAClaim);
-  return fmt::format(" (95 % CI {:.2f} to {:.2f}){}", row.speedup.low, row.speedup.high,
-                     row.speedup.isSignificant() ? "" : ", not statistically significant");
+  return fmt::format(" (95 % CI {:.{}f} to {:.{}f}){}", row.speedup.low, decimalsOfSpeedup(row), row.speedup.high,
+                     decimalsOfSpeedup(row), row.speedup.isSignificant() ? "" : ", not statistically significant");
 }
 
 }  // namespace
 
+int decimalsOfSpeedup(const ComparisonRow& endToEnd) {
+  const bool isNarrow = endToEnd.speedup.high - endToEnd.speedup.low < 0.02;
+  return isNarrow && endToEnd.fused.count >= kRoundsForAClaim ? 3 : 2;
+}
+
 std::string headline(const ComparisonRow& endToEnd) {
   if (!hasBoth(endToEnd)) return {};
-  return fmt::format("fused {}, unfused {}: speed-up {:.2f}x in paired rounds{}", formatDuration(endToEnd.fused.median),
-                     formatDuration(endToEnd.unfused.median), endToEnd.speedup.median, intervalText(endToEnd));
+  return fmt::format("fused {}, unfused {}: speed-up {:.{}f}x in paired rounds{}",
+                     formatDuration(endToEnd.fused.median), formatDuration(endToEnd.unfused.median),
+                     endToEnd.speedup.median, decimalsOfSpeedup(endToEnd), intervalText(endToEnd));
 }
 
 std::string headlineCaveat(const ComparisonRow& endToEnd) {

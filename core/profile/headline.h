@@ -8,6 +8,9 @@
 
 namespace fuseline {
 
+/// 3 where two decimals would make both ends of the confidence interval equal, or nearly so; else 2.
+int decimalsOfSpeedup(const ComparisonRow& endToEnd);
+
 /// "fused 515 ms, unfused 480 ms: speed-up 0.76x in paired rounds (95 % CI 0.60 to 1.10), not statistically
 /// significant". Empty where only one plan was measured.
 std::string headline(const ComparisonRow& endToEnd);

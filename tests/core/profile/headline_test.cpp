@@ -18,6 +18,8 @@ ComparisonRow row(double unfusedMs, double fusedMs, RatioStats speedup, int coun
 TEST(Headline, SaysWhatBothPlansTookAndHowSureTheRatioIs) {
   EXPECT_EQ(headline(row(480, 400, {.median = 1.2, .low = 1.15, .high = 1.25})),
             "fused 400 ms, unfused 480 ms: speed-up 1.20x in paired rounds (95 % CI 1.15 to 1.25)");
+  EXPECT_EQ(headline(row(754, 677, {.median = 1.107, .low = 1.106, .high = 1.109})),
+            "fused 677 ms, unfused 754 ms: speed-up 1.107x in paired rounds (95 % CI 1.106 to 1.109)");
   EXPECT_EQ(headline(row(480, 475, {.median = 1.01, .low = 0.97, .high = 1.05})),
             "fused 475 ms, unfused 480 ms: speed-up 1.01x in paired rounds (95 % CI 0.97 to 1.05), not statistically "
             "significant");
