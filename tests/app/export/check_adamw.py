@@ -129,8 +129,8 @@ class AdamW(unittest.TestCase):
             self.skipTest("This Python has no transformers.")
         from transformers import get_scheduler
 
-        with tempfile.TemporaryDirectory() as folder:
-            for schedule in ("linear", "cosine"):
+        for schedule in ("linear", "cosine"):
+            with tempfile.TemporaryDirectory() as folder:
                 module = Trainings(folder, torch.float32, {**CLIPPED, "schedule": schedule}).module
                 optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
                 expected = get_scheduler(schedule, optimizer, num_warmup_steps=2, num_training_steps=2 * STEPS)
