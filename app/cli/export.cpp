@@ -126,12 +126,22 @@ Result<void> refuseModuleOnly(const ExportOptions& options) {
                ErrorKind::Usage};
 }
 
+/// Only programs train.
+Result<void> refuseOptimizer(const PipelineExporter& exporter, const ExportOptions& options) {
+  if (options.spec.optimizer == Optimizer::None || exporter.name == "te" || exporter.name == "torch") return {};
+  return Error{fmt::format("export --to {}: this format has no optimizer. Remove --optimizer, or use --to torch or "
+                           "--to te.",
+                           exporter.name),
+               ErrorKind::Usage};
+}
+
 /// A run is a pipeline, too, but as it was measured; its file is another.
 Result<PipelineText> pipelineText(const PipelineExporter& exporter, const ExportOptions& options, Context& context) {
   if (options.file.ends_with(".fuserun"))
     return Error{fmt::format(
         "{}: expected a pipeline, found a run. Export its *.fuseline file, or the run itself with --to trace.",
         options.file)};
+  if (Result<void> fits = refuseOptimizer(exporter, options); !fits) return fits.error();
   const Result<OpenedPipeline> pipeline = openPipeline(options, context);
   if (!pipeline) return pipeline.error();
   Result<std::shared_ptr<const NamedTensors>> tensors = givenTensors(options, pipeline->loaded.document);

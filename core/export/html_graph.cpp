@@ -51,9 +51,13 @@ class GraphRows {
   const MeasuredGraph& m_graph;
 };
 
-std::string quantizingText(const MeasuredGraph& graph) {
-  if (graph.quantizingNs() <= 0.0) return {};
-  return fmt::format(" {} of it is quantization steps, which are not drawn.", graph.shareText(graph.quantizingNs()));
+std::string undrawnText(const MeasuredGraph& graph) {
+  std::string text;
+  if (graph.quantizingNs() > 0.0)
+    text += fmt::format(" {} of it is quantization steps, which are not drawn.", graph.shareText(graph.quantizingNs()));
+  if (graph.optimizerNs() > 0.0)
+    text += fmt::format(" {} of it is the optimizer, which is not drawn.", graph.shareText(graph.optimizerNs()));
+  return text;
 }
 
 Html captionOf(const MeasuredGraph& graph) {
@@ -63,7 +67,7 @@ Html captionOf(const MeasuredGraph& graph) {
   return textElement("p", fmt::format("Each box is an op, shaded by the median time of its step in the {} plan; the "
                                       "stripe is its category. A frame is a fused op: one step, so its ops share a "
                                       "color. Shares are of the sum of all step medians, {}, forward and backward.{}",
-                                      graph.variant(), formatDuration(graph.sumNs()), quantizingText(graph)));
+                                      graph.variant(), formatDuration(graph.sumNs()), undrawnText(graph)));
 }
 
 /// From nothing to the hottest op.

@@ -70,6 +70,8 @@ struct Node {
   LinearQuantizers quantizers;
   /// Parameter gradients are sums over the ranks of a group, of which backward computes this rank's summand.
   bool hasPartialGradients = false;
+  /// Its parameters are shards: each rank of a group has another part.
+  bool hasShardedParameters = false;
 
   bool takesPartInBackward() const { return needs.anyInput() || needs.anyParameter(); }
   /// Is this the node, or a part of the op or instance, with this id?
@@ -152,6 +154,7 @@ class GraphBuilder {
   void copyPlace(NodeId node, const Node& from);
   void copySequentials(const Graph& from) { m_graph.m_sequentials = from.m_sequentials; }
   void markPartialGradients(NodeId node);
+  void markShardedParameters(NodeId node);
   /// Nodes that are added from now on are in a new Sequential inside the current one, until it is left.
   void enterSequential(std::string path, std::string block);
   void leaveSequential();

@@ -9,6 +9,7 @@
 #include <array>
 #include <charconv>
 #include <limits>
+#include <variant>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,36 +20,85 @@ namespace {
 
 struct AdamWField {
   const char* name;
-  double AdamW::*member;
-  double most;  // excluded
+  std::variant<double AdamW::*, std::int64_t AdamW::*, LearningRateSchedule AdamW::*> member;
+  double most = std::numeric_limits<double>::infinity();  // excluded
 };
 
-constexpr double kUnbounded = std::numeric_limits<double>::infinity();
-constexpr std::array kFields = {AdamWField{"lr", &AdamW::lr, kUnbounded}, AdamWField{"beta1", &AdamW::beta1, 1.0},
-                                AdamWField{"beta2", &AdamW::beta2, 1.0}, AdamWField{"eps", &AdamW::eps, kUnbounded},
-                                AdamWField{"weight_decay", &AdamW::weightDecay, kUnbounded}};
+constexpr std::array kFields = {AdamWField{"lr", &AdamW::lr},
+                                AdamWField{"beta1", &AdamW::beta1, 1.0},
+                                AdamWField{"beta2", &AdamW::beta2, 1.0},
+                                AdamWField{"eps", &AdamW::eps},
+                                AdamWField{"weight_decay", &AdamW::weightDecay},
+                                AdamWField{"max_grad_norm", &AdamW::maxGradNorm},
+                                AdamWField{"schedule", &AdamW::schedule},
+                                AdamWField{"warmup_steps", &AdamW::warmupSteps},
+                                AdamWField{"training_steps", &AdamW::trainingSteps}};
 
-std::string rangeText(const AdamWField& field) {
-  return field.most == kUnbounded ? "a number of 0 or more" : fmt::format("a number from 0 to below {}", field.most);
-}
-
-Error problem(const std::string& name, const std::string& value, const std::string& text) {
+Error problem(std::string_view name, const std::string& value, const std::string& text) {
   return {fmt::format("--optimizer-set {}={}: {}.", name, cutText(value, 40), text), ErrorKind::Usage};
 }
 
-Result<void> setField(const std::string& name, const std::string& value, AdamW& options) {
-  const auto field = std::ranges::find(kFields, name, [](const AdamWField& each) { return std::string(each.name); });
-  if (field == kFields.end()) {
-    std::vector<std::string> names;
-    for (const AdamWField& each : kFields) names.emplace_back(each.name);
-    return problem(name, value, fmt::format("valid names: {}", fmt::join(names, ", ")));
+/// Reads a text into one member of the options.
+class FieldReader {
+ public:
+  FieldReader(const AdamWField& field, const std::string& text, AdamW& options)
+      : m_field(field), m_text(text), m_options(options) {}
+
+  Result<void> operator()(double AdamW::*member) const {
+    const bool isBounded = m_field.most < std::numeric_limits<double>::infinity();
+    const std::string expected =
+        isBounded ? fmt::format("a number from 0 to below {}", m_field.most) : "a number of 0 or more";
+    return readNumber(member, m_field.most, expected);
   }
-  double number = -1.0;
-  const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (failure != std::errc() || end != value.data() + value.size() || !(number >= 0.0 && number < field->most))
-    return problem(name, value, "expected " + rangeText(*field));
-  options.*field->member = number;
-  return {};
+
+  Result<void> operator()(std::int64_t AdamW::*member) const {
+    constexpr std::int64_t kMost = std::int64_t{1} << 40;
+    return readNumber(member, kMost, "a whole number of 0 or more");
+  }
+
+  Result<void> operator()(LearningRateSchedule AdamW::*member) const {
+    const auto schedule = enumNamed<LearningRateSchedule>(m_text);
+    if (!schedule) return refusal(fmt::format("{}", fmt::join(enumTexts<LearningRateSchedule>(), ", ")));
+    m_options.*member = *schedule;
+    return {};
+  }
+
+ private:
+  Error refusal(const std::string& expected) const { return problem(m_field.name, m_text, "expected " + expected); }
+
+  template <class Number>
+  Result<void> readNumber(Number AdamW::*member, Number most, const std::string& expected) const {
+    Number number = -1;
+    const char* const last = m_text.data() + m_text.size();
+    const auto [end, failure] = std::from_chars(m_text.data(), last, number);
+    if (failure != std::errc() || end != last || !(number >= 0 && number < most)) return refusal(expected);
+    m_options.*member = number;
+    return {};
+  }
+
+  const AdamWField& m_field;
+  const std::string& m_text;
+  AdamW& m_options;
+};
+
+Result<void> setField(const std::string& name, const std::string& value, AdamW& options) {
+  const auto field = std::ranges::find_if(kFields, [&](const AdamWField& each) { return name == each.name; });
+  if (field != kFields.end()) return std::visit(FieldReader(*field, value, options), field->member);
+  std::vector<std::string> names;
+  for (const AdamWField& each : kFields) names.emplace_back(each.name);
+  return problem(name, value, fmt::format("valid names: {}", fmt::join(names, ", ")));
+}
+
+/// A schedule that falls needs its end; a constant one has none.
+Result<void> checkSchedule(const AdamW& options) {
+  const bool isConstant = options.schedule == LearningRateSchedule::Constant;
+  if (isConstant && options.trainingSteps > 0)
+    return problem("training_steps", fmt::format("{}", options.trainingSteps),
+                   "a constant schedule has no end. Add --optimizer-set schedule=linear or schedule=cosine");
+  if (isConstant || options.trainingSteps > options.warmupSteps) return {};
+  return problem("schedule", nameOf(options.schedule),
+                 fmt::format("training_steps is {}, but must be greater than warmup_steps, which is {}",
+                             options.trainingSteps, options.warmupSteps));
 }
 
 }  // namespace
@@ -57,6 +107,7 @@ Result<AdamW> adamWFrom(const std::vector<std::pair<std::string, std::string>>& 
   AdamW options;
   for (const auto& [name, value] : fields)
     if (Result<void> set = setField(name, value, options); !set) return set.error();
+  if (Result<void> fits = checkSchedule(options); !fits) return fits.error();
   return options;
 }
 
@@ -67,6 +118,8 @@ std::vector<std::string> TrainedParameter::stateNames() const {
 }
 
 TensorSpec optimizerStepSpec() { return {.dtype = DType::I64, .shape = {1}}; }
+
+TensorSpec gradientSquaresSpec() { return {.dtype = DType::F32, .shape = {2}}; }
 
 std::vector<TrainedParameter> trainedParameters(const Graph& graph) {
   std::vector<TrainedParameter> trained;
@@ -82,7 +135,8 @@ std::vector<TrainedParameter> trainedParameters(const Graph& graph) {
                          .gradient = node.parameterGradientName(slot),
                          .spec = node.parameters[index],
                          .gradientSpec = node.parameterGradients[index],
-                         .isGradientAdded = node.gradientSink(slot) == GradientSink::Accumulate});
+                         .isGradientAdded = node.gradientSink(slot) == GradientSink::Accumulate,
+                         .isShard = node.hasShardedParameters});
     }
   }
   return trained;

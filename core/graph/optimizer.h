@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/numerics/adamw.h"
+#include "core/support/enum_names.h"
 #include "core/support/result.h"
 #include "core/tensor/tensor_spec.h"
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,18 +18,15 @@ namespace fuseline {
 
 class Graph;
 
-/// The options of torch.optim.AdamW, with its names and defaults.
-struct AdamW {
-  double lr = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double eps = 1e-8;
-  double weightDecay = 1e-2;
-
-  bool operator==(const AdamW&) const = default;
+template <>
+struct EnumNames<LearningRateSchedule> {
+  static constexpr std::array kNames = {std::pair(LearningRateSchedule::Constant, "constant"),
+                                        std::pair(LearningRateSchedule::Linear, "linear"),
+                                        std::pair(LearningRateSchedule::Cosine, "cosine")};
 };
 
-/// fields: such as ("lr", "0.01"). Errors (Usage): an unknown name, or a value that is out of range, with the option.
+/// fields: such as ("lr", "0.01"). Errors (Usage): an unknown name, a value that is out of range, or fields that do not
+/// go together, with the option.
 Result<AdamW> adamWFrom(const std::vector<std::pair<std::string, std::string>>& fields);
 
 /// A parameter that the optimizer of a graph updates, and what it keeps for it, all in float32.
@@ -38,6 +38,7 @@ struct TrainedParameter {
   TensorSpec spec;
   TensorSpec gradientSpec;
   bool isGradientAdded = false;  // to a main_grad buffer, which the optimizer sets to 0
+  bool isShard = false;          // of a parameter that several ranks share
 
   /// A parameter of 16 bits has a float32 copy that small updates are not lost in.
   bool hasMaster() const { return spec.dtype != DType::F32; }
@@ -52,6 +53,9 @@ inline constexpr std::string_view kMasterParam = ".master_param";
 /// The number of updates so far, one int64.
 inline constexpr std::string_view kOptimizerStep = "optimizer.step";
 TensorSpec optimizerStepSpec();
+/// Sums of the squares of all gradients, float32: of shards, and of parameters that every rank has whole.
+inline constexpr std::string_view kGradientSquares = "optimizer.grad_squares";
+TensorSpec gradientSquaresSpec();
 
 /// In the order of the nodes. Empty if the graph has no optimizer.
 std::vector<TrainedParameter> trainedParameters(const Graph& graph);

@@ -40,14 +40,20 @@ ElementwiseProgram composeProgram(const Graph& graph, const Step& step, int firs
 
 namespace {
 
-std::string toString(const Plan& plan, const Step& step) {
+/// The widest name of a phase.
+std::size_t phaseWidth(const Plan& plan) {
+  const bool hasOptimizer = std::ranges::count(plan.steps, Phase::Optimizer, &Step::phase) > 0;
+  return phaseName(hasOptimizer ? Phase::Optimizer : Phase::Backward).size();
+}
+
+std::string toString(const Plan& plan, const Step& step, std::size_t width) {
   std::vector<std::string> reads;
   std::vector<std::string> writes;
   for (const StepOperand& operand : step.operands)
     (operand.access == OperandAccess::Read ? reads : writes)
         .push_back(plan.tensors[static_cast<std::size_t>(operand.tensor)].name +
                    (operand.access == OperandAccess::Accumulate ? " (added to)" : ""));
-  return fmt::format("{:<8} {:<20} {} : {} -> {}{}", phaseName(step.phase), step.isView ? "view" : step.kernel,
+  return fmt::format("{:<{}} {:<20} {} : {} -> {}{}", phaseName(step.phase), width, step.isView ? "view" : step.kernel,
                      step.name, fmt::join(reads, ", "), fmt::join(writes, ", "), inParentheses(step.note));
 }
 
@@ -55,7 +61,8 @@ std::string toString(const Plan& plan, const Step& step) {
 
 std::string toString(const Plan& plan) {
   std::string text;
-  for (const Step& step : plan.steps) text += toString(plan, step) + "\n";
+  const std::size_t width = phaseWidth(plan);
+  for (const Step& step : plan.steps) text += toString(plan, step, width) + "\n";
   text += fmt::format("persistent {}, arena {}, saved for backward {}, {} steps\n", formatBytes(plan.persistentBytes),
                       formatBytes(plan.arenaBytes), formatBytes(plan.savedForBackwardBytes), plan.numLaunches());
   if (plan.hostBytes > 0) text += fmt::format("in the host's memory {}\n", formatBytes(plan.hostBytes));

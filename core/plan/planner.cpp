@@ -174,7 +174,7 @@ class Planner {
     for (const NodeId id : m_delayed) addShare(id, m_graph.node(id).delayedNeeds(), true);
     if (std::optional<Step> sum = sumOfPartialGradients(m_graph, m_tensors)) m_steps.push_back(std::move(*sum));
     addScaleUpdate();
-    if (std::optional<Step> update = optimizerStep(m_graph, m_tensors)) m_steps.push_back(std::move(*update));
+    addSteps(optimizerSteps(m_graph, m_tensors));
   }
 
   void addSteps(std::vector<Step> steps) { std::ranges::move(steps, std::back_inserter(m_steps)); }

@@ -3,6 +3,7 @@
 #include "core/profile/run_record.h"
 
 #include "core/document/format_version.h"
+#include "core/graph/phase.h"
 #include "core/support/field_table.h"
 
 #include <algorithm>
@@ -151,7 +152,7 @@ static const FieldTable<StepRecord>& fieldsOf(const StepRecord*) {
   static const FieldTable<StepRecord> table(
       {field("name", &StepRecord::name, "Name of the step."),
        field("rule", &StepRecord::rule, "Fusion rule of the step; empty: a basic op."),
-       field("phase", &StepRecord::phase).oneOf({"forward", "backward"}),
+       field("phase", &StepRecord::phase).oneOf({"forward", "backward", "optimizer"}),
        field("kernel", &StepRecord::kernel, "Kernel that ran."),
        field("ops", &StepRecord::ops, "Basic ops of the step."),
        newField("mergedSteps", &StepRecord::absorbs,
@@ -238,7 +239,7 @@ static const FieldTable<RuleSwitches>& fieldsOf(const RuleSwitches*) {
 
 const FieldTable<RowNote>& fieldsOf(const RowNote*) {
   static const FieldTable<RowNote> table({field("step", &RowNote::step, "Name of the step."),
-                                          field("phase", &RowNote::phase).oneOf({"forward", "backward"}),
+                                          field("phase", &RowNote::phase).oneOf({"forward", "backward", "optimizer"}),
                                           field("text", &RowNote::text, "The user's note.")});
   return table;
 }
@@ -279,8 +280,24 @@ const FieldTable<RunRecord>& fieldsOf(const RunRecord*) {
 
 Json toJson(const RunRecord& record) { return fieldsOf(&record).toJson(record); }
 
+namespace {
+
+/// In older files the optimizer's step belongs to the backward pass.
+void moveOptimizer(RunRecord& record) {
+  const std::string optimizer(phaseName(Phase::Optimizer));
+  for (VariantRecord& variant : record.variants)
+    for (StepRecord& step : variant.steps)
+      if (step.kernel == "adamw") step.phase = optimizer;
+  for (RowNote& note : record.rowNotes)
+    if (note.step == "AdamW" && note.phase == phaseName(Phase::Backward)) note.phase = optimizer;
+}
+
+}  // namespace
+
 Result<RunRecord> runRecordFromJson(const Json& json) {
-  return fieldsOf(static_cast<const RunRecord*>(nullptr)).from(json);
+  Result<RunRecord> record = fieldsOf(static_cast<const RunRecord*>(nullptr)).from(json);
+  if (record) moveOptimizer(*record);
+  return record;
 }
 
 RunNumerics summarized(const NumericsReport& report) {

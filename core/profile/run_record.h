@@ -59,7 +59,7 @@ std::string rangeName(std::string_view step, std::string_view kernel, std::strin
 struct StepRecord {
   std::string name;
   std::string rule;   // empty for a basic op
-  std::string phase;  // "forward" or "backward"
+  std::string phase;  // "forward", "backward" or "optimizer"
   std::string kernel;
   std::vector<std::string> ops;      // node ids, forward order
   std::vector<std::string> absorbs;  // names of other steps whose work it does besides: "fc1.quantize_input"

@@ -77,7 +77,8 @@ std::vector<SpecField> makeFields() {
       valued("optimizer", &RunSpec::optimizer, Planning, "optimizer", "NAME",
              "Optimizer that updates the parameters at the end of a training pass: adamw, or none", "O&ptimizer"),
       valued("optimizerFields", &RunSpec::optimizerFields, Planning, "optimizer-set", "KEY=VALUE",
-             "Field of the optimizer: lr, beta1, beta2, eps or weight_decay, as in --optimizer-set lr=3e-4",
+             "Field of the optimizer: lr, beta1, beta2, eps, weight_decay, max_grad_norm, schedule, warmup_steps or "
+             "training_steps, as in --optimizer-set lr=3e-4",
              "Optimizer &fields"),
       valued("timing", &RunSpec::timing, Measuring, "timing", "CLOCK",
              "How to time steps: auto (host on a CPU, events on a GPU), host (its clock, synchronized after each "

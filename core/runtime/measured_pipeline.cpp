@@ -3,7 +3,6 @@
 #include "core/runtime/measured_pipeline.h"
 
 #include "core/edit/apply_edit.h"
-#include "core/plan/optimizer/optimizer_step.h"
 #include "core/profile/run_pipeline.h"
 #include "core/runtime/pipeline_run.h"
 
@@ -126,19 +125,19 @@ class SettingsEdits {
 using StepNames = std::set<std::tuple<std::string, std::string, std::string>>;
 
 /// An optimizer is a setting of the run, not a part of its pipeline.
-bool isOfPipeline(const std::string& kernel) { return kernel != kAdamWKernel; }
+bool isOfPipeline(std::string_view phase) { return phase != phaseName(Phase::Optimizer); }
 
 StepNames namesOf(const VariantRecord& variant) {
   StepNames names;
   for (const StepRecord& step : variant.steps)
-    if (isOfPipeline(step.kernel)) names.emplace(step.phase, step.name, step.rule);
+    if (isOfPipeline(step.phase)) names.emplace(step.phase, step.name, step.rule);
   return names;
 }
 
 StepNames namesOf(const Plan& plan) {
   StepNames names;
   for (const Step& step : plan.steps)
-    if (isOfPipeline(step.kernel)) names.emplace(phaseName(step.phase), step.name, step.rule);
+    if (isOfPipeline(phaseName(step.phase))) names.emplace(phaseName(step.phase), step.name, step.rule);
   return names;
 }
 

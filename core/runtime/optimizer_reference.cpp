@@ -6,66 +6,90 @@
 #include "core/tensor/tensor.h"
 
 #include <cmath>
+#include <numeric>
+#include <span>
 #include <vector>
 
 namespace fuseline {
 
 namespace {
 
-AdamWTerms<double> termsOf(const AdamW& options) {
-  return {.beta1Rest = 1.0 - options.beta1,
-          .beta2 = options.beta2,
-          .beta2Rest = 1.0 - options.beta2,
-          .decay = 1.0 - options.lr * options.weightDecay,
-          .eps = options.eps};
+double rootOf(double x) { return std::sqrt(x); }
+
+/// An operand's numbers, and where they are; empty without elements.
+struct Numbers {
+  DType dtype = DType::F32;
+  std::byte* data = nullptr;
+  std::vector<double> values = {};
+
+  void store() const {
+    if (data) encode(values, dtype, data);
+  }
+};
+
+using OperandPointers = std::span<std::byte* const>;
+
+Numbers numbersOf(const Plan& plan, const Step& step, const OperandKey& key, OperandPointers pointers) {
+  const StepOperand* const operand = step.find(key);
+  if (!operand) return {};
+  const TensorSpec& spec = plan.spec(*operand);
+  Numbers numbers{.dtype = spec.dtype, .data = pointers[static_cast<std::size_t>(operand - step.operands.data())]};
+  numbers.values.resize(static_cast<std::size_t>(spec.numElements()));
+  if (numbers.data) decode(numbers.data, spec.dtype, numbers.values);
+  return numbers;
 }
 
-double rootOf(double x) { return std::sqrt(x); }
+class GradNormReference final : public Kernel {
+ public:
+  GradNormReference(const Graph& graph, const Plan& plan, const Step& step)
+      : m_parameters(trainedParameters(graph)), m_plan(plan), m_step(step) {}
+
+  void run(OperandPointers pointers, std::byte*) override {
+    Numbers squares = numbersOf(m_plan, m_step, {0, OperandKind::Output, 0}, pointers);
+    squares.values.assign(squares.values.size(), 0.0);
+    for (std::size_t i = 0; i < m_parameters.size(); ++i) {
+      const OperandKey gradient{static_cast<int>(i), OperandKind::GradParameter, 0};
+      for (const double g : numbersOf(m_plan, m_step, gradient, pointers).values)
+        squares.values[m_parameters[i].isShard ? 0 : 1] += g * g;
+    }
+    squares.store();
+  }
+
+ private:
+  std::vector<TrainedParameter> m_parameters;
+  const Plan& m_plan;
+  const Step& m_step;
+};
 
 class AdamWReference final : public Kernel {
  public:
   AdamWReference(const Graph& graph, const Plan& plan, const Step& step)
       : m_options(*graph.optimizer()), m_numParameters(trainedParameters(graph).size()), m_plan(plan), m_step(step) {}
 
-  void run(std::span<std::byte* const> pointers, std::byte*) override {
+  void run(OperandPointers pointers, std::byte*) override {
     std::int64_t& step = *reinterpret_cast<std::int64_t*>(pointers[0]);
     ++step;
-    const auto corrections = adamWCorrections<double>(m_options.lr, m_options.beta1, m_options.beta2, step, rootOf);
+    const std::vector<double> squares = numbers({0, OperandKind::Input, 1}, pointers).values;
+    const auto corrections =
+        adamWCorrections<double>(m_options, step, std::accumulate(squares.begin(), squares.end(), 0.0), rootOf);
     for (std::size_t member = 0; member < m_numParameters; ++member)
       update(static_cast<int>(member), corrections, pointers);
   }
 
  private:
-  /// An operand's numbers, and where they are; empty without elements.
-  struct Numbers {
-    DType dtype = DType::F32;
-    std::byte* data = nullptr;
-    std::vector<double> values = {};
-
-    void store() const {
-      if (data) encode(values, dtype, data);
-    }
-  };
-
-  Numbers numbersOf(const OperandKey& key, std::span<std::byte* const> pointers) const {
-    const StepOperand* const operand = m_step.find(key);
-    if (!operand) return {};
-    const TensorSpec& spec = m_plan.spec(*operand);
-    Numbers numbers{.dtype = spec.dtype, .data = pointers[static_cast<std::size_t>(operand - m_step.operands.data())]};
-    numbers.values.resize(static_cast<std::size_t>(spec.numElements()));
-    if (numbers.data) decode(numbers.data, spec.dtype, numbers.values);
-    return numbers;
+  Numbers numbers(const OperandKey& key, OperandPointers pointers) const {
+    return numbersOf(m_plan, m_step, key, pointers);
   }
 
-  void update(int member, const AdamWCorrections<double>& corrections, std::span<std::byte* const> pointers) const {
+  void update(int member, const AdamWCorrections<double>& corrections, OperandPointers pointers) const {
     const OperandKey gradientKey{member, OperandKind::GradParameter, 0};
-    Numbers weight = numbersOf({member, OperandKind::Parameter, 0}, pointers);
-    Numbers gradient = numbersOf(gradientKey, pointers);
-    Numbers m = numbersOf({member, OperandKind::Residual, 0}, pointers);
-    Numbers v = numbersOf({member, OperandKind::Residual, 1}, pointers);
-    Numbers master = numbersOf({member, OperandKind::Residual, 2}, pointers);
+    Numbers weight = numbers({member, OperandKind::Parameter, 0}, pointers);
+    Numbers gradient = numbers(gradientKey, pointers);
+    Numbers m = numbers({member, OperandKind::Residual, 0}, pointers);
+    Numbers v = numbers({member, OperandKind::Residual, 1}, pointers);
+    Numbers master = numbers({member, OperandKind::Residual, 2}, pointers);
     std::vector<double>& w = master.data ? master.values : weight.values;
-    const AdamWTerms<double> terms = termsOf(m_options);
+    const auto terms = adamWTerms<double>(m_options);
     for (std::size_t i = 0; i < w.size(); ++i)
       updateByAdamW(terms, corrections, gradient.values[i], w[i], m.values[i], v.values[i], rootOf);
     if (master.data) master.store();
@@ -88,6 +112,10 @@ class AdamWReference final : public Kernel {
 
 std::unique_ptr<Kernel> makeAdamWReference(const Graph& graph, const Plan& plan, const Step& step) {
   return std::make_unique<AdamWReference>(graph, plan, step);
+}
+
+std::unique_ptr<Kernel> makeGradNormReference(const Graph& graph, const Plan& plan, const Step& step) {
+  return std::make_unique<GradNormReference>(graph, plan, step);
 }
 
 }  // namespace fuseline

@@ -1,4 +1,4 @@
-// Kernel "adamw" in double precision, for the reference device.
+// Kernels "adamw" and "grad_norm" in double precision, for the reference device.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,7 +8,8 @@
 
 namespace fuseline {
 
-/// Moments and float32 copies are rounded once a step, when they are stored. `graph` and `plan` outlive the kernel.
+/// Moments, float32 copies and sums of squares are rounded when they are stored. `graph` and `plan` outlive the kernel.
 std::unique_ptr<Kernel> makeAdamWReference(const Graph& graph, const Plan& plan, const Step& step);
+std::unique_ptr<Kernel> makeGradNormReference(const Graph& graph, const Plan& plan, const Step& step);
 
 }  // namespace fuseline

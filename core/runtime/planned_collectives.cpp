@@ -127,7 +127,7 @@ Json plannedCollectivesSchema() {
   return schema::list(
       schema::object({{"step", schema::text()},
                       {"op", schema::text("Op of the document; empty: the step belongs to the pipeline.")},
-                      {"phase", schema::choice({"forward", "backward"})},
+                      {"phase", schema::choice({"forward", "backward", "optimizer"})},
                       {"collective", schema::choice({"all-gather", "reduce-scatter", "all-reduce", "broadcast"})},
                       {"wireBytes", schema::integer("Sent by each rank, with the ring algorithm.")},
                       {"estimate", schema::object(overlapEstimateFields())}}),

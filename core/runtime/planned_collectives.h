@@ -17,7 +17,7 @@ namespace fuseline {
 struct PlannedCollective {
   std::string step;
   std::string op;          // in the document; empty: it belongs to the pipeline
-  std::string phase;       // "forward", "backward"
+  std::string phase;       // "forward", "backward", "optimizer"
   std::string collective;  // "all-gather"
   std::int64_t wireBytes = 0;
   /// Between H100 GPUs over NVLink 4, with their GEMMs at the peak of the data sheet, which hides the least.

@@ -179,6 +179,7 @@ class ReferenceBackend final : public Backend {
     if (step.kernel == "gathered_codes") return makeGatheredCodes(plan, step);
     if (step.scaleUpdate) return makeScaleUpdate(plan, step);
     if (step.kernel == kAdamWKernel) return makeAdamWReference(graph, plan, step);
+    if (step.kernel == kGradNormKernel) return makeGradNormReference(graph, plan, step);
     return std::unique_ptr<Kernel>(std::make_unique<ReferenceKernel>(graph, plan, step));
   }
 

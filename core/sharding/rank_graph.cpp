@@ -108,6 +108,8 @@ class RankGraphMaker {
       noteShard(fmt::format("{}:{}", local.id, local.operation->outputs[port].name), shardOf(node.outputs[port]));
     }
     noteParameters(id);
+    if (!node.parameters.empty() && parameterShard(m_whole, m_placements, id, 0).isSlice())
+      m_builder.markShardedParameters(made);
     return checkParameters(id, local);
   }
 
@@ -122,7 +124,8 @@ class RankGraphMaker {
 
   /// The optimizer's state is shared as the parameter is.
   void noteOptimizer() {
-    if (m_whole.optimizer()) m_made.shards[std::string(kOptimizerStep)] = {};
+    if (m_whole.optimizer())
+      for (const std::string_view name : {kOptimizerStep, kGradientSquares}) m_made.shards[std::string(name)] = {};
     for (const TrainedParameter& parameter : trainedParameters(m_whole))
       for (std::string& state : parameter.stateNames()) m_made.shards[std::move(state)] = m_made.shards[parameter.name];
   }

@@ -1,4 +1,4 @@
-// Finds the operands of kernel "adamw".
+// Finds the operands of kernels "adamw" and "grad_norm".
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/common/adamw_step.h"
 
@@ -24,24 +24,31 @@ Result<AdamWStep::Parameter> parameterAt(const StepRequest& request, int member)
 
 }  // namespace
 
-AdamWTerms<float> AdamWStep::terms() const {
-  return {.beta1Rest = static_cast<float>(1.0 - options.beta1),
-          .beta2 = static_cast<float>(options.beta2),
-          .beta2Rest = static_cast<float>(1.0 - options.beta2),
-          .decay = static_cast<float>(1.0 - options.lr * options.weightDecay),
-          .eps = static_cast<float>(options.eps)};
-}
-
 Result<AdamWStep> adamWStep(const StepRequest& request) {
   AdamWStep step{.options = *request.graph.optimizer()};
   Result<Binding> updates = requireOperand(request, {0, OperandKind::Input, 0});
   if (!updates) return updates.error();
   step.numUpdates = std::move(*updates);
+  step.gradientSquares = findOperand(request, {0, OperandKind::Input, 1});
   const auto count = static_cast<int>(trainedParameters(request.graph).size());
   for (int member = 0; member < count; ++member) {
     Result<AdamWStep::Parameter> parameter = parameterAt(request, member);
     if (!parameter) return parameter.error();
     step.parameters.push_back(std::move(*parameter));
+  }
+  return step;
+}
+
+Result<GradNormStep> gradNormStep(const StepRequest& request) {
+  GradNormStep step;
+  Result<Binding> squares = requireOperand(request, {0, OperandKind::Output, 0});
+  if (!squares) return squares.error();
+  step.squares = std::move(*squares);
+  int member = 0;
+  for (const TrainedParameter& parameter : trainedParameters(request.graph)) {
+    Result<Binding> gradient = requireOperand(request, {member++, OperandKind::GradParameter, 0});
+    if (!gradient) return gradient.error();
+    (parameter.isShard ? step.shards : step.wholes).push_back(std::move(*gradient));
   }
   return step;
 }

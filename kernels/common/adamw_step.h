@@ -1,4 +1,4 @@
-// The operands and options of kernel "adamw".
+// The operands and options of kernels "adamw" and "grad_norm".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,12 +20,22 @@ struct AdamWStep {
   };
   AdamW options;
   Binding numUpdates;
+  Binding gradientSquares;  // absent if gradients are not clipped
   std::vector<Parameter> parameters;
 
-  AdamWTerms<float> terms() const;
+  AdamWTerms<float> terms() const { return adamWTerms<float>(options); }
 };
 
 /// Errors: the step has no such operand. It is a fault of the plan.
 Result<AdamWStep> adamWStep(const StepRequest& request);
+
+struct GradNormStep {
+  std::vector<Binding> shards;  // gradients of parameters that the ranks share
+  std::vector<Binding> wholes;  // the others
+  Binding squares;              // float32: the sums over the two
+};
+
+/// Errors: the same.
+Result<GradNormStep> gradNormStep(const StepRequest& request);
 
 }  // namespace fuseline

@@ -70,6 +70,12 @@ def step(model, inputs, output_gradients):
     return outputs
 
 
+def train_step(model, inputs, output_gradients, optimizer):
+    step(model, inputs, output_gradients)
+    if optimizer:
+        optimizer.step()
+
+
 def forget_gradients(model, inputs):
     """The next step's are then written, not added."""
     model.zero_grad(set_to_none=True)
@@ -81,14 +87,15 @@ def measure(model, iterations, warmup):
     """Prints the median and the quartiles of a step's time by the GPU's clock."""
     inputs = draw_inputs()
     gradients = draw_gradients(model, inputs)
+    optimizer = Optimizer(model) if HAS_OPTIMIZER else None
     for _ in range(warmup):
-        step(model, inputs, gradients)
+        train_step(model, inputs, gradients, optimizer)
     times = []
     for _ in range(iterations):
         forget_gradients(model, inputs)
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
-        step(model, inputs, gradients)
+        train_step(model, inputs, gradients, optimizer)
         end.record()
         end.synchronize()
         times.append(begin.elapsed_time(end))
@@ -96,6 +103,7 @@ def measure(model, iterations, warmup):
         times *= 2  # quartiles are of two at least
     lower, median, upper = statistics.quantiles(times, n=4)
     what = "forward and backward" if TRAINS else "forward"
+    what = "forward, backward and AdamW" if optimizer else what
     print(f"{what}: {median:.4f} ms [{lower:.4f}, {upper:.4f}], {iterations} steps")
     print(f"{torch.cuda.get_device_name()}, TransformerEngine {te_version()}")
 
@@ -178,6 +186,7 @@ def main():
     add("--iterations", type=int, default=50)
     add("--warmup", type=int, default=10)
     add("--seed", type=int, default=0)
+    add("--trained", metavar="STATE", help="with --check: compare with `fuseline run --optimizer adamw --save STATE`")
     add("--weights", metavar="PATH", help="the original model's safetensors file or folder")
     options = parser.parse_args()
     if options.check and NOT_RUN:
@@ -187,8 +196,12 @@ def main():
         )
     if options.weights and not WEIGHTS:
         parser.error("--weights: the pipeline has no table of a model's own names")
+    if options.trained and not (HAS_OPTIMIZER and options.check):
+        parser.error("--trained: needs --check DUMP, and a script that was exported with --optimizer adamw")
     torch.manual_seed(options.seed)
     join_group()
+    if HAS_OPTIMIZER and IS_PARALLEL and torch.distributed.get_world_size() > 1:
+        parser.error("this script updates the parameters of one process; export it without --optimizer for several")
     if options.check and SHARDS is None and torch.distributed.get_world_size() > 1:
         parser.error("--check: the parts of a rank are not known, so that it needs one process")
     model = Pipeline().train(TRAINS)
@@ -196,6 +209,8 @@ def main():
         load_weights(model, options.weights)
     if options.plan:
         return 0 if compare_plans(model) else 5
+    if options.trained:
+        return 0 if compare_training(model, options.check, options.trained, UPDATE_TOLERANCE, "cuda") else 5
     if options.check:
         copies = not options.weights
         ranks = several_ranks()

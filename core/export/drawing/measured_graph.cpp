@@ -47,9 +47,7 @@ double medianNs(const StepRecord& step) {
   return step.samplesNs.empty() || step.isView ? 0.0 : summarize(step.samplesNs).median;
 }
 
-Phase phaseOf(const StepRecord& step) {
-  return step.phase == phaseName(Phase::Backward) ? Phase::Backward : Phase::Forward;
-}
+Phase phaseOf(const StepRecord& step) { return phaseNamed(step.phase); }
 
 /// "12 %", "0.4 %", "<0.1 %".
 std::string percentOf(double share) {
@@ -96,7 +94,10 @@ MeasuredGraph::MeasuredGraph(const VariantRecord& variant, Graph graph)
   for (const StepRecord& step : variant.steps) {
     const double ns = medianNs(step);
     m_sumNs += ns;
-    if (step.ops.empty()) m_quantizingNs += ns;
+    if (step.phase == phaseName(Phase::Optimizer))
+      m_optimizerNs += ns;
+    else if (step.ops.empty())
+      m_quantizingNs += ns;
     for (const NodeId shown : shownOf(step)) {
       double& opTime = opNs(phaseOf(step), shown);
       opTime += ns;

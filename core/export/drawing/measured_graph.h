@@ -34,6 +34,8 @@ class MeasuredGraph {
   double sumNs() const { return m_sumNs; }
   /// Total time of steps that only quantize, which have no box.
   double quantizingNs() const { return m_quantizingNs; }
+  /// Total time of the optimizer's steps, which have none either.
+  double optimizerNs() const { return m_optimizerNs; }
   /// Time of the hottest op, at the end of the scale: "1.14 ms (42 %)".
   std::string hottest() const;
   /// "42 %": a time's share of the sum.
@@ -54,9 +56,10 @@ class MeasuredGraph {
   const VariantRecord* m_variant;
   Graph m_graph;
   std::vector<NodeId> m_shownAs;              // by node: itself, or the first node of its closed instance
-  std::array<std::vector<double>, 2> m_opNs;  // by pass and displayed node
+  std::array<std::vector<double>, 3> m_opNs;  // by pass and displayed node
   double m_sumNs = 0.0;
   double m_quantizingNs = 0.0;
+  double m_optimizerNs = 0.0;
   double m_hottestNs = 0.0;
 };
 

@@ -18,6 +18,7 @@
 #include "core/export/te/te_tables.h"
 #include "core/export/te/torch_formula.h"
 #include "core/export/torch/torch_library.h"
+#include "core/export/torch/torch_optimizer.h"
 #include "core/fusion/rules/conditions.h"
 #include "core/graph/in_place_hazards.h"
 #include "core/runtime/pipeline_run.h"
@@ -82,9 +83,11 @@ class Script {
           "under torchrun with several it fuses as planned here.");
     std::string text =
         head() + usedTorchModules(*formulas) + m_between.classes() + *formulas + pipelineClass() + "\n\n" + recipe.text;
+    if (graph().optimizer()) text += "\n" + optimizerClass(graph());
     if (m_pipeline.moduleOnly) return PipelineText{.text = std::move(text), .notes = std::move(m_notes)};
     text += teTables(graph(), m_plan.report, m_capability, m_modules, m_between.all()) +
-            weightsText(weightTable(m_pipeline.document)) + "\n\n" + tensorsProgram() + "\n\n" + kProgram + "\n";
+            weightsText(weightTable(m_pipeline.document)) + trainingProgram(graph()) + "\n\n" + tensorsProgram() +
+            "\n\n" + kProgram + "\n";
     text += embedded(documentAsAnalysed(m_pipeline), "# ");
     return PipelineText{.text = std::move(text), .notes = std::move(m_notes)};
   }
@@ -199,10 +202,12 @@ class Script {
 
   std::string imports() const {
     std::string text;
+    const std::string math = graph().optimizer() ? "import math\n" : "";
     if (!m_pipeline.moduleOnly)
-      text = fmt::format("import argparse\nimport importlib.metadata\nimport os\nimport statistics\nimport sys\n\n");
-    else if (!m_plan.environment.empty())
-      text = "import os\n\n";
+      text = fmt::format("import argparse\nimport importlib.metadata\n{}import os\nimport statistics\nimport sys\n\n",
+                         math);
+    else if (const std::string os = m_plan.environment.empty() ? "" : "import os\n"; !(math + os).empty())
+      text = math + os + "\n";
     for (const TeEnvironment& needed : m_plan.environment)
       text += fmt::format("os.environ.setdefault(\"{}\", \"1\")\n", needed.variable);
     const char* const unsorted = m_plan.environment.empty() ? "" : "  # noqa: E402";

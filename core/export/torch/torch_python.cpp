@@ -7,6 +7,7 @@
 #include "core/export/te/python_text.h"
 #include "core/export/te/te_tables.h"
 #include "core/export/torch/torch_library.h"
+#include "core/export/torch/torch_optimizer.h"
 #include "core/export/torch/torch_units.h"
 #include "core/support/version.h"
 
@@ -48,7 +49,12 @@ std::string head(const ExportedPipeline& pipeline, const std::vector<std::string
       pipeline.moduleOnly ? "." : ", and safetensors for --check and --weights.\nThe pipeline file is at the end.");
   for (const std::string& note : notes) text += fmt::format("\n* {}", docText(note));
   text += "\n\"\"\"\n\n";
-  if (!pipeline.moduleOnly) text += "import argparse\nimport statistics\nimport sys\nimport time\n\n";
+  const bool hasOptimizer = pipeline.analysis.graph().optimizer().has_value();
+  if (!pipeline.moduleOnly)
+    text += fmt::format("import argparse\n{}import statistics\nimport sys\nimport time\n\n",
+                        hasOptimizer ? "import math\n" : "");
+  else if (hasOptimizer)
+    text += "import math\n\n";
   return text + "import torch\n\n\n";
 }
 
@@ -60,13 +66,15 @@ Result<PipelineText> torchPython(const ExportedPipeline& pipeline) {
   const Result<TorchModules> modules = torchModules(graph, docText(pipeline.name));
   if (!modules) return modules.error();
   const Json table = weightTable(pipeline.document);
-  std::string text = head(pipeline, notes) + usedTorchModules(modules->classes) + modules->classes + "\n\n";
+  std::string text =
+      head(pipeline, notes) + usedTorchModules(modules->classes) + modules->classes + "\n\n" + optimizerClass(graph);
   if (!pipeline.moduleOnly) text += inputTables(graph, ScriptTable::Torch);
   if (!pipeline.moduleOnly || !table.empty()) text += parameterTable(*modules) + weightsText(table);
   if (!pipeline.moduleOnly)
-    text += fmt::format("TRAINS = {}\nTOLERANCE = {}\n\n\n{}\n\n{}\n{}",
-                        pythonBool(graph.pass() == ExecutionMode::Training), pythonNumber(scriptTolerance(graph)),
-                        tensorsProgram(), kProgram, embedded(documentAsAnalysed(pipeline), "# "));
+    text +=
+        fmt::format("TRAINS = {}\nTOLERANCE = {}\n{}\n\n{}\n\n{}\n{}",
+                    pythonBool(graph.pass() == ExecutionMode::Training), pythonNumber(scriptTolerance(graph)),
+                    trainingProgram(graph), tensorsProgram(), kProgram, embedded(documentAsAnalysed(pipeline), "# "));
   return PipelineText{.text = std::move(text), .notes = std::move(notes)};
 }
 

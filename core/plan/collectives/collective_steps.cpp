@@ -105,4 +105,11 @@ std::optional<Step> amaxesOfAllRanks(const Graph& graph, const PlanTensors& tens
   return step;
 }
 
+Step sumOfShards(std::string name, Phase phase, int tensor, const PlanTensors& tensors) {
+  Step step = communication(std::move(name), phase, {.kind = CollectiveKind::AllReduce, .numElements = 1});
+  step.operands.push_back({.key = {0, OperandKind::Output, 0}, .tensor = tensor, .access = OperandAccess::Accumulate});
+  tensors.countBytes(step);
+  return step;
+}
+
 }  // namespace fuseline

@@ -7,6 +7,7 @@
 #include "core/plan/plan_tensors.h"
 
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace fuseline {
@@ -43,5 +44,8 @@ std::optional<Step> sumOfPartialGradients(const Graph& graph, PlanTensors& tenso
 /// Makes the amaxes of a pass those of all ranks, before `update` reads them. Nothing: there is one rank, or the recipe
 /// does not want it (reduce_amax).
 std::optional<Step> amaxesOfAllRanks(const Graph& graph, const PlanTensors& tensors, const Step& update);
+
+/// Adds the first element of a tensor over the ranks.
+Step sumOfShards(std::string name, Phase phase, int tensor, const PlanTensors& tensors);
 
 }  // namespace fuseline

@@ -30,9 +30,10 @@ class AdamWKernel final : public Kernel {
   void run(Pointers pointers, std::byte*) override {
     std::int64_t& updates = *reinterpret_cast<std::int64_t*>(m_step.numUpdates.at(pointers));
     ++updates;
-    const AdamW& options = m_step.options;
-    const auto corrections = adamWCorrections<float>(options.lr, options.beta1, options.beta2, updates,
-                                                     [](double x) { return std::sqrt(x); });
+    const auto* const sums = reinterpret_cast<const float*>(m_step.gradientSquares.at(pointers));
+    const double squares = sums ? static_cast<double>(sums[0]) + sums[1] : 0.0;
+    const auto corrections =
+        adamWCorrections<float>(m_step.options, updates, squares, [](double x) { return std::sqrt(x); });
     const int threads = std::min(m_threads, static_cast<int>(std::max<std::size_t>(m_pieces.size(), 1)));
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (std::size_t i = 0; i < m_pieces.size(); ++i) update(m_pieces[i], pointers, corrections);
@@ -72,7 +73,7 @@ KernelDef adamw();
 KernelDef adamw() {
   return {
       .name = "adamw",
-      .phases = {Phase::Backward},
+      .phases = {Phase::Optimizer},
       .compile = [](const CompileRequest& request) -> Result<std::unique_ptr<Kernel>> {
         Result<AdamWStep> step = adamWStep(request);
         if (!step) return step.error();

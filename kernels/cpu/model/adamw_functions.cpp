@@ -17,6 +17,7 @@ namespace fuseline::cpu {
 
 /// By the parameter's dtype; with a gradient of that dtype, and in float32.
 using AdamWFunctionTable = std::array<std::array<AdamWFunction, 2>, 3>;
+using SquaresFunctionTable = std::array<SquaresFunction, 3>;
 
 }  // namespace fuseline::cpu
 #endif
@@ -54,7 +55,7 @@ HWY_INLINE void updateLanes(const AdamWRange& range, std::size_t i, const AdamWT
                             const AdamWCorrections<float>& corrections, Lanes lanes) {
   const D d;
   G* const gradients = static_cast<G*>(range.gradients) + i;
-  const V g = lanes.read(gradients);
+  const V g = hn::Mul(hn::Set(d, corrections.gradientScale), lanes.read(gradients));
   V m = lanes.read(range.expAvg + i);
   V v = lanes.read(range.expAvgSq + i);
   V w = lanes.read(range.weights + i);
@@ -62,7 +63,7 @@ HWY_INLINE void updateLanes(const AdamWRange& range, std::size_t i, const AdamWT
   v = hn::MulAdd(hn::Set(d, terms.beta2), v, hn::Mul(hn::Set(d, terms.beta2Rest), hn::Mul(g, g)));
   const V root = hn::Div(hn::Sqrt(v), hn::Set(d, corrections.rootCorrection2));
   const V direction = hn::Div(m, hn::Add(root, hn::Set(d, terms.eps)));
-  w = hn::NegMulAdd(hn::Set(d, corrections.stepSize), direction, hn::Mul(hn::Set(d, terms.decay), w));
+  w = hn::NegMulAdd(hn::Set(d, corrections.stepSize), direction, hn::Mul(hn::Set(d, corrections.decay), w));
   lanes.write(m, range.expAvg + i);
   lanes.write(v, range.expAvgSq + i);
   lanes.write(w, range.weights + i);
@@ -77,6 +78,27 @@ void update(const AdamWRange& range, const AdamWTerms<float>& terms, const AdamW
   for (; i + lanes <= range.count; i += lanes) updateLanes<P, G>(range, i, terms, corrections, WholeLanes());
   if (i < range.count) updateLanes<P, G>(range, i, terms, corrections, FirstLanes{range.count - i});
 }
+
+/// Loads past the end are 0.
+template <class G>
+float squares(const void* from, std::size_t count) {
+  const D d;
+  const auto* const gradients = static_cast<const G*>(from);
+  const std::size_t lanes = hn::Lanes(d);
+  V sum = hn::Zero(d);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const V g = load(gradients + i);
+    sum = hn::MulAdd(g, g, sum);
+  }
+  if (i < count) {
+    const V g = loadTail(gradients + i, count - i);
+    sum = hn::MulAdd(g, g, sum);
+  }
+  return hn::GetLane(hn::SumOfLanes(d, sum));
+}
+
+SquaresFunctionTable makeSquaresTable() { return {squares<float>, squares<F16>, squares<Bf16>}; }
 
 AdamWFunctionTable makeAdamWTable() {
   return {{{update<float, float>, update<float, float>},
@@ -96,6 +118,13 @@ HWY_EXPORT(makeAdamWTable);
 AdamWFunction adamWFunction(DType parameter, DType gradient) {
   static const AdamWFunctionTable table = HWY_DYNAMIC_DISPATCH(makeAdamWTable)();
   return table[static_cast<std::size_t>(parameter)][gradient == DType::F32 ? 1 : 0];
+}
+
+HWY_EXPORT(makeSquaresTable);
+
+SquaresFunction squaresFunction(DType gradient) {
+  static const SquaresFunctionTable table = HWY_DYNAMIC_DISPATCH(makeSquaresTable)();
+  return table[static_cast<std::size_t>(gradient)];
 }
 
 }  // namespace fuseline::cpu

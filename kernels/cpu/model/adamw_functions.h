@@ -1,4 +1,4 @@
-// The vector loop of AdamW over adjacent elements of one parameter.
+// The vector loops of AdamW and of the norm of gradients, over adjacent elements of one parameter.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,5 +23,10 @@ using AdamWFunction = void (*)(const AdamWRange&, const AdamWTerms<float>&, cons
 
 /// gradient: the parameter's dtype, or float32.
 AdamWFunction adamWFunction(DType parameter, DType gradient);
+
+using SquaresFunction = float (*)(const void* gradients, std::size_t count);
+
+/// The sum of squares, in float32.
+SquaresFunction squaresFunction(DType gradient);
 
 }  // namespace fuseline::cpu

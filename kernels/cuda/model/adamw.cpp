@@ -22,9 +22,8 @@ class AdamWKernel final : public Kernel {
     auto* const corrections = reinterpret_cast<AdamWCorrections<float>*>(workspace);
     launchAdamWBeginning({.numUpdates = reinterpret_cast<std::int64_t*>(m_step.numUpdates.at(pointers)),
                           .corrections = corrections,
-                          .lr = m_step.options.lr,
-                          .beta1 = m_step.options.beta1,
-                          .beta2 = m_step.options.beta2},
+                          .squares = reinterpret_cast<const float*>(m_step.gradientSquares.at(pointers)),
+                          .options = m_step.options},
                          m_stream);
     std::vector<AdamWTask> tasks;
     for (const AdamWStep::Parameter& parameter : m_step.parameters)
@@ -65,7 +64,7 @@ KernelDef adamw();
 KernelDef adamw() {
   return {
       .name = "adamw",
-      .phases = {Phase::Backward},
+      .phases = {Phase::Optimizer},
       .compile = compile,
   };
 }

@@ -1,4 +1,4 @@
-// Launches of AdamW. Plain C++: the kernels are in adamw_kernels.cu.
+// Launches of AdamW and of the norm of gradients. Plain C++: the kernels are in adamw_kernels.cu.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,9 +15,8 @@ namespace fuseline::cuda {
 struct AdamWBeginning {
   std::int64_t* numUpdates = nullptr;
   AdamWCorrections<float>* corrections = nullptr;
-  double lr = 0.0;
-  double beta1 = 0.0;
-  double beta2 = 0.0;
+  const float* squares = nullptr;  // of all gradients, in two sums; null: they are not clipped
+  AdamW options;
 };
 void launchAdamWBeginning(const AdamWBeginning& beginning, Stream stream);
 
@@ -36,5 +35,18 @@ struct AdamWTask {
 /// corrections: of launchAdamWBeginning(), on the device.
 void launchAdamW(std::span<const AdamWTask> tasks, const AdamWTerms<float>& terms,
                  const AdamWCorrections<float>* corrections, int numMultiprocessors, Stream stream);
+
+/// Gradients of one parameter, of which squares are added.
+struct SquaresTask {
+  const void* gradients = nullptr;
+  std::int64_t elements = 0;
+  device::Element element = device::Element::F32;
+};
+/// Sums that a task writes, each of a block.
+inline constexpr int kSquaresPerTask = 64;
+/// sums: kSquaresPerTask for each task.
+void launchSquares(std::span<const SquaresTask> tasks, float* sums, Stream stream);
+/// squares: two sums, of the first `middle` sums and of the others.
+void launchSumOfSquares(const float* sums, std::int64_t middle, std::int64_t count, float* squares, Stream stream);
 
 }  // namespace fuseline::cuda

@@ -176,13 +176,15 @@ TEST(Ranks, SaveTheirShardsInAFolder) {
   EXPECT_TRUE(has(unbroken(part.err), "Name the folder with the files of all ranks.")) << part.err;
 }
 
-// Moments are sums of gradients, whose order differs; updated shards of three ranks are read on two.
+// Moments are sums of gradients, whose order differs, and which the norm over all ranks clips; updated shards of three
+// ranks are read on two.
 TEST(Ranks, UpdateTheirShardsOfParameters) {
   const TemporaryFolder folder;
   std::vector<RunResults> states;
+  const std::string training = "--optimizer adamw --optimizer-set max_grad_norm=0.1";
   for (const std::string ranks : {"1", "3"}) {
     const std::string path = quoted(folder / (ranks + ".safetensors"));
-    const ProgramResult run = fuseline(exampleRun("--quiet --optimizer adamw --ranks " + ranks + " --save " + path));
+    const ProgramResult run = fuseline(exampleRun("--quiet " + training + " --ranks " + ranks + " --save " + path));
     ASSERT_EQ(run.exitCode, 0) << run.err;
     const Result<NamedTensors> saved = readSafetensors(folder / (ranks + ".safetensors"));
     ASSERT_TRUE(saved);

@@ -336,6 +336,8 @@ TEST(ExitCode, IsTwoForUsage) {
         "fuse --device reference --optimizer-set lr=1 " + samplePipeline(),
         "fuse --device reference --optimizer adamw --optimizer-set lr=-1 " + samplePipeline(),
         "run --device reference --optimizer adamw --pass forward " + samplePipeline(),
+        "fuse --device reference --optimizer adamw --optimizer-set schedule=cosine " + samplePipeline(),
+        "export --to svg --optimizer adamw " + samplePipeline(),
         "fuse --device reference --stage nowhere " + samplePipeline(),
         "fuse --device reference --stage plan --json " + samplePipeline(),
         "fuse --device reference --without ForwardLinearEpilogue@nowhere " + samplePipeline(),
@@ -1022,8 +1024,10 @@ TEST(Import, ReadsModelsAndSaysWhatTheyAreNot) {
 TEST(Run, UpdatesParametersWithAnOptimizer) {
   const TemporaryFolder folder;
   const auto stateAfter = [&](int steps, const std::string& options, const std::string& name) {
-    const std::string run =
-        fmt::format("run --optimizer adamw --optimizer-set lr=0.01 --warmup 0 --iterations {} ", steps);
+    const std::string run = fmt::format(
+        "run --optimizer adamw --optimizer-set lr=0.01 --optimizer-set max_grad_norm=0.5 --optimizer-set "
+        "schedule=linear --optimizer-set training_steps=20 --warmup 0 --iterations {} ",
+        steps);
     const ProgramResult result = fuseline(run + options + " -o " + quoted(folder / (name + ".fuserun")) + " --save " +
                                           quoted(folder / (name + ".safetensors")) + " " + samplePipeline());
     EXPECT_EQ(result.exitCode, 0) << result.err;
@@ -1037,9 +1041,25 @@ TEST(Run, UpdatesParametersWithAnOptimizer) {
   ASSERT_TRUE(record);
   for (const VariantRecord& variant : record->variants) {
     EXPECT_EQ(variant.steps.back().kernel, "adamw");
+    EXPECT_EQ(variant.steps.back().phase, "optimizer");
     EXPECT_EQ(variant.steps.back().samplesNs.size(), 10U);
     EXPECT_GT(variant.steps.back().bytes, 0);
   }
+}
+
+TEST(Export, ProgramsTrainWithTheOptimizer) {
+  for (const std::string format : {"te", "torch"}) {
+    const std::string plain = fuseline("export --to " + format + " " + samplePipeline()).out;
+    EXPECT_TRUE(has(plain, "HAS_OPTIMIZER = False") && !has(plain, "ADAMW")) << plain;
+    const std::string options = " --optimizer adamw --optimizer-set lr=0.01 --optimizer-set max_grad_norm=0.5 ";
+    const std::string trained = fuseline("export --to " + format + options + samplePipeline()).out;
+    for (const char* part : {"\"lr\": 0.01", "MAX_GRAD_NORM = 0.5", "class Optimizer:", "HAS_OPTIMIZER = True"})
+      EXPECT_TRUE(has(trained, part)) << format << ": " << part;
+    const std::string module = fuseline("export --module-only --to " + format + options + samplePipeline()).out;
+    EXPECT_TRUE(has(module, "class Optimizer:") && has(module, "import math")) << module;
+  }
+  const ProgramResult drawing = fuseline("export --to onnx --optimizer adamw " + samplePipeline());
+  EXPECT_TRUE(has(drawing.err, "has no optimizer")) << drawing.err;
 }
 
 TEST(Export, WeightsAreThoseOfTheSeedOrOfAFile) {

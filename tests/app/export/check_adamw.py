@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-# Trains the tiny Llama with `fuseline run --optimizer adamw`, and its exported modules with torch.optim.AdamW.
+# Trains the tiny Llama with `fuseline run --optimizer adamw`, and its exported modules with torch.optim.AdamW, without
+# and with clipped gradients and a schedule.
 # SPDX-License-Identifier: Apache-2.0
 """check_adamw.py PROGRAM [TEST...]: PROGRAM is fuseline. Needs `pip install torch safetensors`; ends with 77 where these
 packages are missing."""
@@ -22,6 +23,7 @@ from safetensors.torch import load_file
 PROGRAM = ""
 STEPS = 10
 FIELDS = {"lr": 2e-3, "beta2": 0.95, "weight_decay": 0.1}
+CLIPPED = {**FIELDS, "max_grad_norm": 0.5, "schedule": "cosine", "warmup_steps": 2, "training_steps": 2 * STEPS}
 
 
 def fuseline(*arguments):
@@ -31,16 +33,18 @@ def fuseline(*arguments):
 class Trainings:
     """One pipeline, trained by both from the same parameters and inputs."""
 
-    def __init__(self, folder, dtype):
+    def __init__(self, folder, dtype, fields):
         self.folder = pathlib.Path(folder)
+        words = [word for field in fields.items() for word in ("--optimizer-set", "{}={}".format(*field))]
+        self.optimizer = ["--optimizer", "adamw", *words]
         self.file = self.folder / "model.fuseline"
         fuseline("new", "tiny-llama", "-o", self.file)
         if dtype == torch.float32:
             self.file.write_text(self.file.read_text().replace("bf16", "f32"))
         self.initial = self.dump("initial")
-        script = self.folder / "model.py"
-        fuseline("export", self.file, "--to", "torch", "-o", script)
-        spec = importlib.util.spec_from_file_location("model", script)
+        self.script = self.folder / "model.py"
+        fuseline("export", self.file, "--to", "torch", *self.optimizer, "-o", self.script)
+        spec = importlib.util.spec_from_file_location("model", self.script)
         self.module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(self.module)
 
@@ -55,15 +59,14 @@ class Trainings:
     def trained(self, steps):
         """Fuseline's state after some steps; the pipeline's inputs stay those of the seed."""
         path = self.folder / f"{steps}.safetensors"
-        fields = [word for field in FIELDS.items() for word in ("--optimizer-set", "{}={}".format(*field))]
-        self.run("--optimizer", "adamw", *fields, "--iterations", steps, "--save", path)
+        self.run(*self.optimizer, "--iterations", steps, "--save", path)
         return path
 
     def loss(self, state):
         return self.dump("loss", "--tensors", state)["loss"].item()
 
     def torch_steps(self):
-        """The loss before, and the parameters after each step. Narrow parameters have a float32 copy."""
+        """The loss before, and the parameters after each step."""
         model = self.module.Pipeline("cpu").train()
         places = self.module.PARAMETERS
         with torch.no_grad():
@@ -71,26 +74,18 @@ class Trainings:
                 self.module.set_parameter(model, place, self.initial[name])
         inputs = {name: self.initial[name] for name in self.module.INPUTS}
         parameters = {name: dict(model.named_parameters())[place] for name, place in places.items()}
-        copies = {name: torch.nn.Parameter(p.detach().float().clone()) for name, p in parameters.items()}
-        optimizer = torch.optim.AdamW(
-            copies.values(), lr=FIELDS["lr"], betas=(0.9, FIELDS["beta2"]), weight_decay=FIELDS["weight_decay"]
-        )
+        optimizer = self.module.Optimizer(model)
         for _ in range(STEPS):
             model.zero_grad()
             loss = self.module.step(model, inputs, {})["loss"].item()
-            for name, p in parameters.items():
-                copies[name].grad = p.grad.float()
             optimizer.step()
-            with torch.no_grad():
-                for name, p in parameters.items():
-                    p.copy_(copies[name])
             yield loss, {name: p.detach().clone() for name, p in parameters.items()}
 
 
 class AdamW(unittest.TestCase):
-    def check(self, dtype, loss_tolerance, update_tolerance):
+    def check(self, dtype, fields, loss_tolerance, update_tolerance):
         with tempfile.TemporaryDirectory() as folder:
-            trainings = Trainings(folder, dtype)
+            trainings = Trainings(folder, dtype, fields)
             initial, losses = trainings.initial, [trainings.initial["loss"].item()]
             for step, (loss, parameters) in enumerate(trainings.torch_steps(), 1):
                 self.assertAlmostEqual(losses[-1], loss, delta=loss_tolerance * abs(loss), msg=f"step {step}")
@@ -99,7 +94,17 @@ class AdamW(unittest.TestCase):
                 if step in (1, STEPS):
                     self.compare(initial, load_file(state), parameters, step, update_tolerance)
             print(f"{dtype}: loss " + " ".join(f"{loss:.4f}" for loss in losses))
-            self.assertTrue(all(after < before for before, after in zip(losses, losses[1:])), losses)
+            # The first update of a warm-up has the learning rate 0.
+            falls = [after < before or "warmup_steps" in fields for before, after in zip(losses, losses[1:])]
+            self.assertTrue(all(falls) and losses[-1] < losses[0], losses)
+            self.check_script(trainings, state)
+
+    def check_script(self, trainings, state):
+        """The script itself trains, and compares the updates."""
+        arguments = ["--check", trainings.folder / "initial.safetensors", "--trained", state, "--device", "cpu"]
+        ran = subprocess.run([sys.executable, "-B", trainings.script, *arguments], capture_output=True, text=True)
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        self.assertIn("update of ", ran.stdout)
 
     def compare(self, initial, state, parameters, step, tolerance):
         """The errors of the update of each parameter, by norm: where a gradient is about 0, its sign decides."""
@@ -114,11 +119,29 @@ class AdamW(unittest.TestCase):
         print(f"step {step}: the largest error of an update is {worst:.1e}")
 
     def test_float32(self):
-        self.check(torch.float32, 1e-4, 1e-3)
+        self.check(torch.float32, FIELDS, 1e-4, 1e-3)
+
+    def test_clipped_on_a_schedule(self):
+        self.check(torch.float32, CLIPPED, 1e-4, 1e-3)
+
+    def test_schedules_are_those_of_transformers(self):
+        if importlib.util.find_spec("transformers") is None:
+            self.skipTest("This Python has no transformers.")
+        from transformers import get_scheduler
+
+        for schedule in ("linear", "cosine"):
+            with tempfile.TemporaryDirectory() as folder:
+                module = Trainings(folder, torch.float32, {**CLIPPED, "schedule": schedule}).module
+                optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+                expected = get_scheduler(schedule, optimizer, num_warmup_steps=2, num_training_steps=2 * STEPS)
+                for step in range(2 * STEPS):
+                    self.assertAlmostEqual(module.learning_rate_factor(step), expected.get_last_lr()[0], 12)
+                    optimizer.step()
+                    expected.step()
 
     def test_bfloat16(self):
         # Roundings that differ put both on paths of their own after a few steps.
-        self.check(torch.bfloat16, 1e-1, 0.5)
+        self.check(torch.bfloat16, FIELDS, 1e-1, 0.5)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::int64_t kElements = 8 * 4 + 8;
 
-Graph trained(DType dtype, const ChainOptions& options = {}) {
-  return chain(dtype, {2, 4}, {linear(8, "fc"), link("Bias", "bias")}, options).withOptimizer(AdamW());
+Graph trained(DType dtype, const ChainOptions& options = {}, const AdamW& adamw = {}) {
+  return chain(dtype, {2, 4}, {linear(8, "fc"), link("Bias", "bias")}, options).withOptimizer(adamw);
 }
 
 std::int64_t stateBytes(const Plan& plan) {
@@ -33,11 +33,27 @@ TEST(OptimizerStep, IsTheLastOneWithTheTrafficOfEveryTensor) {
       const Step& step = plan.steps.back();
       EXPECT_EQ(step.name, "AdamW");
       EXPECT_EQ(step.kernel, kAdamWKernel);
-      EXPECT_EQ(step.phase, Phase::Backward);
+      EXPECT_EQ(step.phase, Phase::Optimizer);
       EXPECT_EQ(step.bytesRead + step.bytesWritten, 28 * kElements + 16);
       EXPECT_EQ(step.flops, 14 * kElements);
     }
   }
+}
+
+/// bf16: the gradients are read twice, and two sums are written and read.
+TEST(OptimizerStep, ComesAfterTheNormOfGradientsThatAreClipped) {
+  const Graph graph = trained(DType::BF16, {}, {.maxGradNorm = 1.0});
+  const Plan plan = makePlan(graph, unfused(graph));
+  const Step& norm = plan.steps[plan.steps.size() - 2];
+  const Step& update = plan.steps.back();
+  EXPECT_EQ(norm.kernel, kGradNormKernel);
+  EXPECT_EQ(norm.phase, Phase::Optimizer);
+  EXPECT_EQ(norm.bytesRead, 2 * kElements);
+  EXPECT_EQ(norm.flops, 2 * kElements);
+  ASSERT_NE(update.find({0, OperandKind::Input, 1}), nullptr);
+  EXPECT_EQ(update.find({0, OperandKind::Input, 1})->tensor, norm.find({0, OperandKind::Output, 0})->tensor);
+  EXPECT_EQ(update.bytesRead + update.bytesWritten, 28 * kElements + 16 + 8);
+  EXPECT_EQ(plan.savedForBackwardBytes, makePlan(trained(DType::BF16), unfused(graph)).savedForBackwardBytes);
 }
 
 TEST(OptimizerStep, IsAbsentWithoutAnOptimizerOrParameters) {

@@ -43,6 +43,19 @@ TEST_F(RunFile, IsReadAsItWasWritten) {
   EXPECT_EQ(toJson(*record), json);
 }
 
+/// Earlier versions wrote the optimizer's step as one of backward.
+TEST_F(RunFile, HasItsOptimizerInAPassOfItsOwn) {
+  RunRecord run{.variants = {{.name = "fused"}}, .rowNotes = {{"AdamW", "backward", "slow"}, {"fc", "backward", "a"}}};
+  run.variants[0].steps = {{.name = "fc", .phase = "backward", .kernel = "BasicLinear"},
+                           {.name = "AdamW", .phase = "backward", .kernel = "adamw"}};
+  const Result<RunRecord> record = loadRunRecord(write(toJson(run).dump(1)));
+  ASSERT_TRUE(record) << record.error().message;
+  EXPECT_EQ(record->variants[0].steps[0].phase, "backward");
+  EXPECT_EQ(record->variants[0].steps[1].phase, "optimizer");
+  EXPECT_EQ(record->noteOf("AdamW", "optimizer"), "slow");
+  EXPECT_EQ(record->noteOf("fc", "backward"), "a");
+}
+
 TEST_F(RunFile, ThatDoesNotExistIsNamed) {
   EXPECT_EQ(loadRunRecord("/nonexistent/a.fuserun").error().message,
             "Cannot read /nonexistent/a.fuserun: No such file or directory.");

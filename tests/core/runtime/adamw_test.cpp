@@ -55,6 +55,17 @@ TEST(AdamWReference, TakesTheStepsOfPyTorch) {
   expectNear(afterSteps(other, 3), {0.961831439806, -0.469128023672, 1.961530074819});
 }
 
+// Expected: the same after torch.nn.utils.clip_grad_norm_, with transformers.get_scheduler.
+TEST(AdamWReference, ClipsGradientsAndFollowsTheScheduleAsPyTorchDoes) {
+  expectNear(afterSteps({.lr = 0.05, .maxGradNorm = 0.1}, 3), {0.934391452487, -0.435141070382, 1.932893621543});
+  const AdamW cosine{.lr = 0.05, .schedule = LearningRateSchedule::Cosine, .warmupSteps = 1, .trainingSteps = 6};
+  expectNear(afterSteps(cosine, 4), {1.028874864927, -0.529514351287, 2.027595705427});
+  const AdamW linear{
+      .lr = 0.05, .maxGradNorm = 0.3, .schedule = LearningRateSchedule::Linear, .warmupSteps = 2, .trainingSteps = 5};
+  expectNear(afterSteps(linear, 4), {1.000496942078, -0.501038421311, 1.999413974730});
+  expectNear(afterSteps({.lr = 0.05, .warmupSteps = 4}, 3), {1.004134949721, -0.504322434239, 2.003759952786});
+}
+
 /// A step of 1e-4 is lost in bf16 near 1, but not in the float32 copy, which begins as the given parameter.
 TEST(AdamWReference, KeepsSmallUpdatesOfNarrowParametersInACopy) {
   const Graph graph = trainedBias(DType::BF16, 1, {.lr = 1e-4, .weightDecay = 0.0});
