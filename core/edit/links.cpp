@@ -91,6 +91,16 @@ Edit unlinkEdit(const PipelineDocument& document, const Link& link) {
   return std::move(script).finish("Disconnect " + toString(link.to));
 }
 
+Result<Edit> moveLinks(const PipelineDocument& document, const Endpoint& from, const Endpoint& to) {
+  EditScript script(document);
+  for (const Link& link : readersOf(document, from)) {
+    const Verdict verdict = linkVerdict(script.document(), to, link.to);
+    if (!verdict) return Error{.message = verdict.reason(), .kind = ErrorKind::Usage};
+    addLink(script, to, link.to);
+  }
+  return std::move(script).finish("Move the wires of " + toString(from) + " to " + toString(to));
+}
+
 const Value* valueAt(const Graph& graph, const Endpoint& endpoint) {
   if (endpoint.node.empty()) return nullptr;
   const ValueId direct = graph.findValue(toString(endpoint));

@@ -33,6 +33,8 @@ std::set<std::string> reachable(const PipelineDocument& document, const std::str
 std::string linkWarning(const PipelineDocument& document, const Endpoint& from, const Endpoint& to);
 Edit linkEdit(const PipelineDocument& document, const Endpoint& from, const Endpoint& to);
 Edit unlinkEdit(const PipelineDocument& document, const Link& link);
+/// All wires of one output to another. Errors: one of them cannot begin there.
+Result<Edit> moveLinks(const PipelineDocument& document, const Endpoint& from, const Endpoint& to);
 
 /// The tensor at an output port of the document; nullptr when it could not be inferred.
 const Value* valueAt(const Graph& graph, const Endpoint& endpoint);

@@ -82,6 +82,9 @@ class CanvasTest : public QObject {
   void selectedOpIsDescribedInWords();
   void movesANodeAsOneUndoStep();
   void snappingCanBeSwitchedOff();
+  void ctrlDuringADragPlacesFreely();
+  void ctrlAndADragMovesAllWiresOfAnOutput();
+  void aBrokenWireIsMarked();
   void keysChooseTheOutlinedPass();
   void undoGivesBackTheSameBytes();
   void arrowKeysWalkAlongThePipeline();
@@ -823,6 +826,60 @@ void CanvasTest::snappingCanBeSwitchedOff() {
   QVERIFY(!isOnGridAfter(-41) || !isOnGridAfter(-43) || !isOnGridAfter(-46));
 }
 
+void CanvasTest::ctrlDuringADragPlacesFreely() {
+  Fixture f(smallPipeline());
+  QWidget* viewport = f.window.canvas().viewport();
+  const QPoint centre = f.window.canvas().mapFromScene(f.window.scene().node("fc")->sceneBox().center());
+  const double before = f.window.scene().node("fc")->pos().y();
+  QTest::mousePress(viewport, Qt::LeftButton, {}, centre);
+  for (const int way : {20, 41, 43}) QTest::mouseMove(viewport, centre + QPoint(0, way));
+  QTest::mouseRelease(viewport, Qt::LeftButton, Qt::ControlModifier, centre + QPoint(0, 43));
+  const double way = (f.window.scene().node("fc")->pos().y() - before) * f.window.canvas().zoom();
+  QVERIFY2(std::abs(way - 43) < 1.5, qPrintable(QString::number(way)));
+}
+
+void CanvasTest::ctrlAndADragMovesAllWiresOfAnOutput() {
+  Fixture f(smallPipeline());
+  f.session.pipeline().apply(AddOp{{.id = "other", .operation = "ReLU"}});
+  f.session.pipeline().apply(AddWire{{{"norm", "y"}, {"other", "x"}}});
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(isWired(f.session, "norm.y", "fc.x") && isWired(f.session, "norm.y", "other.x"));
+  f.window.canvas().fit();
+  QWidget* viewport = f.window.canvas().viewport();
+  const auto moveWires = [&](const PortRef& to) {
+    const QPoint end = f.portOnView(to);
+    QTest::mousePress(viewport, Qt::LeftButton, Qt::ControlModifier, f.portOnView({"norm", "y", true}));
+    QTest::mouseMove(viewport, end + QPoint(30, 30));
+    QTest::mouseMove(viewport, end);
+    QTest::mouseRelease(viewport, Qt::LeftButton, Qt::ControlModifier, end);
+  };
+  moveWires({"act", "y", true});  // downstream of fc: a cycle
+  QVERIFY(isWired(f.session, "norm.y", "fc.x") && isWired(f.session, "norm.y", "other.x"));
+  moveWires({"x", "", true});
+  QVERIFY(isWired(f.session, "x", "fc.x") && isWired(f.session, "x", "other.x"));
+  f.session.pipeline().undo();
+  QVERIFY(isWired(f.session, "norm.y", "fc.x") && isWired(f.session, "norm.y", "other.x"));
+}
+
+void CanvasTest::aBrokenWireIsMarked() {
+  Fixture f(smallPipeline());
+  const auto broken = [&] {
+    QStringList ends;
+    for (const LinkItem* link : f.window.scene().links())
+      if (link->isBroken()) ends.append(QString::fromStdString(toString(link->link().to)));
+    return ends;
+  };
+  QCOMPARE(broken(), QStringList());
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "fc", .name = "in_features", .value = 7}));
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(broken(), QStringList("fc.x"));
+  for (const LinkItem* link : f.window.scene().links())
+    if (link->isBroken()) QCOMPARE(link->color(), f.theme.colors().error);
+  f.session.pipeline().undo();
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(broken(), QStringList());
+}
+
 void CanvasTest::keysChooseTheOutlinedPass() {
   Fixture f(residualPipeline(true));
   f.window.show();
@@ -1227,6 +1284,10 @@ void CanvasTest::replacesTheSelectedOp() {
   QVERIFY(!list->findItems("SiLU", Qt::MatchStartsWith).isEmpty());
   QVERIFY2(list->findItems("AddExtraInput", Qt::MatchStartsWith).size() == 1, "an input more is no hindrance");
   QVERIFY2(list->findItems("GELU", Qt::MatchExactly).isEmpty(), "it is one already");
+  const auto rowOf = [list](const char* op) {
+    return list->indexOfTopLevelItem(list->findItems(op, Qt::MatchStartsWith).front());
+  };
+  QVERIFY2(rowOf("SiLU") < rowOf("AddExtraInput"), "ops with as many ports come first");
   QTest::keyClicks(popup->findChild<QLineEdit*>(), "SiLU");
   QTest::keyClick(popup->findChild<QLineEdit*>(), Qt::Key_Return);
   QCOMPARE(f.op("act").operation, std::string("SiLU"));

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/roofline/roofline_painter.h"
 
 #include <QHeaderView>
 #include <QTest>
@@ -20,6 +21,7 @@ class RooflineTest : public QObject {
   void clickSelectsTheOp();
   void keysWalkAPlanAndGoToTheOther();
   void keysContinueFromTheSelectionOfOtherPanes();
+  void theRidgeIsLabelled();
   void listsTheMeasuredPeaks();
   void dataSheetPeaksAreNextToMeasuredOnes();
   void saysWhyThereIsNothing();
@@ -161,6 +163,16 @@ void RooflineTest::keysContinueFromTheSelectionOfOtherPanes() {
   QCOMPARE(f.session.selection().ids(), QSet<QString>({"norm"}));
   f.session.selection().select({});
   QVERIFY(!f.view().currentDot());
+}
+
+void RooflineTest::theRidgeIsLabelled() {
+  const RooflinePlot plot = rooflinePlot(twoVariants(), nullptr);
+  for (const QSizeF size : {QSizeF(900, 400), QSizeF(300, 200)}) {
+    const RooflineScale scale(plot, QRectF(QPointF(), size));
+    QCOMPARE(scale.ridgeName(), QStringLiteral("ridge 50.0 FLOP/byte"));
+    QVERIFY(scale.ridgeNamePlace() && scale.plotArea().contains(*scale.ridgeNamePlace()));
+    for (const QRectF& name : scale.ceilingNames()) QVERIFY(!name.intersects(*scale.ridgeNamePlace()));
+  }
 }
 
 void RooflineTest::listsTheMeasuredPeaks() {

@@ -424,6 +424,7 @@ void RunFilesTest::stepsAreNotedAndFoundAgain() {
   QVERIFY(f.isOpen);
   TimingsPanel& timings = f.window.timings();
   QVERIFY(timings.view()->isColumnHidden(TimingsModel::NoteColumn));
+  timings.view()->sortByColumn(-1, Qt::AscendingOrder);
   timings.view()->setCurrentIndex(timings.view()->model()->index(0, 0));
   named<QAction>(timings, "Edit the note")->trigger();
   auto* editor = timings.view()->findChild<QLineEdit*>();

@@ -21,6 +21,7 @@ class TimingsTest : public QObject {
  private Q_SLOTS:
   void timesOfAColumnHaveOneUnit();
   void furtherColumnsDescribeAStep();
+  void theLongestStepComesFirst();
   void rowsAreSortedWithTheirParts();
   void equalRowsKeepTheirOrder();
   void theThirdClickIsTheOrderOfThePlan();
@@ -72,8 +73,11 @@ RunRecord smallRun() {
   return record;
 }
 
+/// In the order of the plan.
 struct Table : OpenedRun {
-  explicit Table(const RunRecord& record = smallRun()) : OpenedRun(record, QStringLiteral("timings")) {}
+  explicit Table(const RunRecord& record = smallRun()) : OpenedRun(record, QStringLiteral("timings")) {
+    view().sortByColumn(-1, Qt::AscendingOrder);
+  }
 
   TimingsPanel& panel() { return window.timings(); }
   QTreeView& view() { return *panel().view(); }
@@ -145,6 +149,20 @@ void TimingsTest::furtherColumnsDescribeAStep() {
   QCOMPARE(part.data().toString(), QStringLiteral("28.6"));  // act: 2.4 of 8.4
 }
 
+void TimingsTest::theLongestStepComesFirst() {
+  Table table;
+  QVERIFY(table.isOpen);
+  auto* const byTime = named<QToolButton>(table.panel(), "By time");
+  QVERIFY(!byTime->isChecked());
+  table.panel().columns().reset();
+  QVERIFY(byTime->isChecked());
+  QCOMPARE(table.steps(), QStringList({"Rule(fc, act)", "norm", "zero"}));
+  byTime->click();
+  QCOMPARE(table.steps(), QStringList({"norm", "Rule(fc, act)", "zero"}));
+  byTime->click();
+  QCOMPARE(table.steps(), QStringList({"Rule(fc, act)", "norm", "zero"}));
+}
+
 void TimingsTest::rowsAreSortedWithTheirParts() {
   Table table;
   QVERIFY(table.isOpen);
@@ -198,7 +216,7 @@ void TimingsTest::columnsAreChosen() {
   columns.reset();
   QVERIFY(table.isShown(Column::SpeedupColumn) && !table.isShown(Column::KernelColumn));
   QCOMPARE(table.header().visualIndex(Column::KernelColumn), static_cast<int>(Column::KernelColumn));
-  QCOMPARE(table.steps(), QStringList({"norm", "Rule(fc, act)", "zero"}));
+  QCOMPARE(table.steps(), QStringList({"Rule(fc, act)", "norm", "zero"}));
 }
 
 void TimingsTest::columnsWithoutAWordAreNotShown() {
@@ -258,7 +276,7 @@ void TimingsTest::columnsAreKept() {
     QHeaderView& header = *shownBy(panel);
     header.moveSection(header.visualIndex(Column::KernelColumn), 1);
     header.resizeSection(Column::OpColumn, 123);
-    panel.view()->sortByColumn(Column::FusedColumn, Qt::DescendingOrder);
+    panel.view()->sortByColumn(Column::UnfusedColumn, Qt::AscendingOrder);
   }
   {
     TimingsPanel panel(session, theme, true);
@@ -266,13 +284,13 @@ void TimingsTest::columnsAreKept() {
     QVERIFY(panel.columns().isChosen(Column::KernelColumn) && !panel.columns().isChosen(Column::RooflineColumn));
     QCOMPARE(header.logicalIndex(1), static_cast<int>(Column::KernelColumn));
     QCOMPARE(header.sectionSize(Column::OpColumn), 123);
-    QCOMPARE(header.sortIndicatorSection(), static_cast<int>(Column::FusedColumn));
-    QCOMPARE(header.sortIndicatorOrder(), Qt::DescendingOrder);
+    QCOMPARE(header.sortIndicatorSection(), static_cast<int>(Column::UnfusedColumn));
+    QCOMPARE(header.sortIndicatorOrder(), Qt::AscendingOrder);
     panel.columns().reset();
   }
   const TimingsPanel panel(session, theme, true);
   QCOMPARE(shownBy(panel)->logicalIndex(1), static_cast<int>(Column::PassColumn));
-  QCOMPARE(shownBy(panel)->sortIndicatorSection(), -1);
+  QCOMPARE(shownBy(panel)->sortIndicatorSection(), static_cast<int>(Column::FusedColumn));
 }
 
 void TimingsTest::picturesKeepNothing() {

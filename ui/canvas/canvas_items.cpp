@@ -11,6 +11,7 @@
 #include "ui/widgets/free_places.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace fuseline::ui {
@@ -42,6 +43,26 @@ bool isMovedTo(NodeItem& item, const Position& place) {
   return item.pos() != before;
 }
 
+/// Ports with an error at their wire. An op of several inputs with tensors that do not match is named without a port.
+std::set<Endpoint> brokenPorts(const std::vector<Diagnostic>& problems) {
+  std::set<Endpoint> ports;
+  for (const Diagnostic& problem : problems) {
+    const bool isOfAllInputs = problem.code == "shape-mismatch" || problem.code == "dtype-mismatch";
+    if (problem.severity == Severity::Error && (isOfAllInputs || !problem.port.empty()))
+      ports.insert({problem.node, problem.port});
+  }
+  return ports;
+}
+
+bool isBroken(const Link& link, const std::set<Endpoint>& ports) {
+  return ports.contains(link.from) || ports.contains(link.to) || ports.contains({link.to.node, {}});
+}
+
+void showBroken(const std::vector<LinkItem*>& links, const std::vector<Diagnostic>& problems) {
+  const std::set<Endpoint> ports = brokenPorts(problems);
+  for (LinkItem* item : links) item->setBroken(isBroken(item->link(), ports));
+}
+
 /// Whether a wire carries another tensor now.
 bool showTensors(const std::vector<LinkItem*>& links, const Analysis& analysis) {
   const Graph& graph = analysis.graph();
@@ -58,6 +79,22 @@ bool showTensors(const std::vector<LinkItem*>& links, const Analysis& analysis) 
               isOther;
   }
   return isOther;
+}
+
+/// Items of these wires. Wires that stay keep theirs.
+std::vector<LinkItem*> renewed(const std::vector<LinkItem*>& items, const std::vector<Link>& links,
+                               const std::function<LinkItem*(const Link&)>& make) {
+  std::multimap<std::pair<Endpoint, Endpoint>, LinkItem*> left;
+  for (LinkItem* item : items) left.emplace(std::pair(item->link().from, item->link().to), item);
+  std::vector<LinkItem*> after;
+  for (const Link& link : links) {
+    const auto kept = left.find({link.from, link.to});
+    const bool stays = kept != left.end() && kept->second->link() == link;
+    after.push_back(stays ? kept->second : make(link));
+    if (stays) left.erase(kept);
+  }
+  for (const auto& [ends, item] : left) delete item;
+  return after;
 }
 
 using Nodes = std::map<std::string, NodeItem*>;
@@ -278,19 +315,17 @@ void CanvasItems::syncPositions(const std::vector<NodeLook>& looks) {
 bool CanvasItems::syncLinks() {
   const std::vector<Link> links = linksOf(m_scope.document());
   const bool isOther = !std::ranges::equal(links, m_links, {}, {}, &LinkItem::link);
-  if (isOther) {
-    const std::vector<Link> selected = selectedWires();
-    qDeleteAll(m_links);
-    m_links.clear();
-    for (const Link& link : links) {
-      m_links.push_back(new LinkItem(link, m_theme));
-      m_links.back()->setLabels(m_wireLabels);
-      m_scene.addItem(m_links.back());
-      m_links.back()->setSelected(std::ranges::count(selected, link) > 0);
-    }
-  }
+  if (isOther)
+    m_links = renewed(m_links, links, [this](const Link& link) {
+      auto* item = new LinkItem(link, m_theme);
+      item->setLabels(m_wireLabels);
+      m_scene.addItem(item);
+      return item;
+    });
   if (!isOther && m_tensorsOf == m_scope.analysis()) return false;
   m_tensorsOf = m_scope.analysis();
+  const std::vector<Diagnostic> none;
+  showBroken(m_links, m_scope.isInside() ? none : m_tensorsOf->lowered.diagnostics);
   return showTensors(m_links, *m_tensorsOf) || isOther;
 }
 

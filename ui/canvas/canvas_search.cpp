@@ -3,6 +3,7 @@
 #include "ui/canvas/canvas_search.h"
 
 #include "core/document/file_format.h"
+#include "core/lowering/document_operation.h"
 #include "ui/canvas/canvas_commands.h"
 #include "ui/canvas/drop_gesture.h"
 #include "ui/canvas/search_popup.h"
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace fuseline::ui {
@@ -105,13 +107,31 @@ Searches wireSearch(const CanvasScope& scope, const LooseWire& wire) {
   return {usualFirst(searches.usable, here, wire.isFromOutput), usualFirst(searches.all, here, wire.isFromOutput)};
 }
 
+/// Before anything is typed, ops with as many inputs and outputs as this one come first.
+Search similarFirst(const Search& search, const PipelineDocument& document, const DocumentOp& op) {
+  std::set<QString> similar;
+  const OperationPointer here = operationOf(document, op);
+  for (const SearchChoice& choice : search({})) {
+    const OperationPointer other = operationOf(document, {.operation = choice.key.toStdString()});
+    if (here && other && here->inputs.size() == other->inputs.size() && here->outputs.size() == other->outputs.size())
+      similar.insert(choice.key);
+  }
+  return [search, similar](const QString& query) {
+    std::vector<SearchChoice> choices = search(query);
+    if (query.trimmed().isEmpty())
+      std::ranges::stable_partition(choices, [&](const SearchChoice& choice) { return similar.contains(choice.key); });
+    return choices;
+  };
+}
+
 /// Those are usable that have ports for all wires of the op.
 Searches replacementSearch(const CanvasScope& scope, const DocumentOp& op) {
-  return searchesOf(scope.document(), [&](const std::string& entry) {
+  const Searches searches = searchesOf(scope.document(), [&](const std::string& entry) {
     if (entry == op.operation) return op.id + " is already a block instance.";
     const auto replaced = replaceOp(scope.document(), scope.analysis()->documentGraph(), op.id, entry);
     return replaced ? std::string() : replaced.error().message;
   });
+  return {similarFirst(searches.usable, scope.document(), op), searches.all};
 }
 
 }  // namespace

@@ -207,7 +207,6 @@ void ChangeMarks::markNodes() {
   }
 }
 
-/// The items of wires are new after every edit.
 void ChangeMarks::markLinks() {
   std::set<std::pair<Endpoint, Endpoint>> isNew;
   for (const Wire& wire : m_shown->map.newLinks) isNew.emplace(wire.from, wire.to);

@@ -14,7 +14,6 @@
 #include <QDir>
 #include <QFileInfo>
 #include <QFontMetricsF>
-#include <QImage>
 #include <QLocale>
 #include <QPageSize>
 #include <QPainter>
@@ -115,13 +114,16 @@ Result<QImage> imageOf(Record& record) {
   return image;
 }
 
-Result<QByteArray> pngOf(Record& record) {
-  const Result<QImage> image = imageOf(record);
-  if (!image) return image.error();
+QByteArray pngOf(const QImage& image) {
   QByteArray bytes;
   QBuffer buffer(&bytes);
-  image->save(&buffer, "PNG");
+  image.save(&buffer, "PNG");
   return bytes;
+}
+
+Result<QByteArray> pngOf(Record& record) {
+  const Result<QImage> image = imageOf(record);
+  return image ? Result<QByteArray>(pngOf(*image)) : image.error();
 }
 
 QByteArray pdfOf(Record& record) {
@@ -176,6 +178,12 @@ Result<QByteArray> fileOf(Record record, const PipelineDocument& document) {
   return picture && record.options.embedsPipeline ? withPipelineOf(document, *picture) : picture;
 }
 
+Result<Record> recordOf(Session& session, const GraphScene& shown, const DrawingOptions& options) {
+  Paper paper(session, shown, options);
+  if (paper.isEmpty()) return nothingToDraw();
+  return Record{paper.recorded(), paper.area().size(), options, titleOf(session)};
+}
+
 }  // namespace
 
 std::optional<DrawingFormat> drawingFormatOf(const QString& path) {
@@ -190,10 +198,10 @@ QString endingOf(DrawingFormat format) {
 }
 
 Result<DrawingWork> drawingWork(Session& session, const GraphScene& shown, const DrawingOptions& options) {
-  Paper paper(session, shown, options);
-  if (paper.isEmpty()) return nothingToDraw();
-  return DrawingWork([record = Record{paper.recorded(), paper.area().size(), options, titleOf(session)},
-                      document = session.pipeline().document()] { return fileOf(record, document); });
+  Result<Record> record = recordOf(session, shown, options);
+  if (!record) return record.error();
+  return DrawingWork(
+      [record = std::move(*record), document = session.pipeline().document()] { return fileOf(record, document); });
 }
 
 Result<QByteArray> drawing(Session& session, const GraphScene& shown, const DrawingOptions& options) {
@@ -230,19 +238,35 @@ Result<void> printDrawing(Session& session, const GraphScene& shown, const Drawi
   return {};
 }
 
+Result<PicturesWork> picturesWork(Session& session, const GraphScene& shown, const DrawingOptions& options) {
+  Result<Record> record = recordOf(session, shown, options);
+  if (!record) return record.error();
+  return PicturesWork(
+      [record = std::move(*record), document = session.pipeline().document()]() mutable -> Result<DrawingPictures> {
+        Result<QImage> image = imageOf(record);
+        if (!image) return image.error();
+        const auto whole = [&](const QByteArray& bytes) {
+          return record.options.embedsPipeline ? withPipelineOf(document, bytes) : bytes;
+        };
+        return DrawingPictures{*image, whole(pngOf(*image)), whole(svgOf(record))};
+      });
+}
+
+std::unique_ptr<QMimeData> mimeDataOf(const DrawingPictures& pictures) {
+  auto data = std::make_unique<QMimeData>();
+  data->setImageData(pictures.image);
+  data->setData(QStringLiteral("image/png"), pictures.png);
+  data->setData(QStringLiteral("image/svg+xml"), pictures.svg);
+  return data;
+}
+
 Result<std::unique_ptr<QMimeData>> drawingForClipboard(Session& session, const GraphScene& shown,
                                                        const DrawingOptions& options) {
-  auto data = std::make_unique<QMimeData>();
-  DrawingOptions each = options;
-  each.format = DrawingFormat::Png;
-  const Result<QByteArray> png = drawing(session, shown, each);
-  if (!png) return png.error();
-  data->setImageData(QImage::fromData(*png, "PNG"));
-  data->setData(QStringLiteral("image/png"), *png);
-  each.format = DrawingFormat::Svg;
-  if (const Result<QByteArray> svg = drawing(session, shown, each))
-    data->setData(QStringLiteral("image/svg+xml"), *svg);
-  return data;
+  const Result<PicturesWork> work = picturesWork(session, shown, options);
+  if (!work) return work.error();
+  const Result<DrawingPictures> pictures = (*work)();
+  if (!pictures) return pictures.error();
+  return mimeDataOf(*pictures);
 }
 
 Result<std::unique_ptr<QMimeData>> drawingForDrag(Session& session, const GraphScene& shown,

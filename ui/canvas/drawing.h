@@ -5,6 +5,7 @@
 #include "ui/canvas/graph_scene.h"
 
 #include <QByteArray>
+#include <QImage>
 #include <QMimeData>
 #include <QSize>
 #include <QString>
@@ -54,6 +55,18 @@ Result<void> writeDrawing(Session& session, const GraphScene& shown, const Drawi
 /// date. page: in pixels of the device. Errors: there is nothing to draw.
 Result<void> printDrawing(Session& session, const GraphScene& shown, const DrawingOptions& options,
                           QPaintDevice& device, const QRectF& page);
+
+/// One drawing as a PNG and as an SVG.
+struct DrawingPictures {
+  QImage image;
+  QByteArray png;
+  QByteArray svg;
+};
+/// As DrawingWork.
+using PicturesWork = std::function<Result<DrawingPictures>()>;
+/// Errors: there is nothing to draw.
+Result<PicturesWork> picturesWork(Session& session, const GraphScene& shown, const DrawingOptions& options);
+std::unique_ptr<QMimeData> mimeDataOf(const DrawingPictures& pictures);
 
 /// For the clipboard: as a PNG and as an SVG. Errors: those of drawing().
 Result<std::unique_ptr<QMimeData>> drawingForClipboard(Session& session, const GraphScene& shown,

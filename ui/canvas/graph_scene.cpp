@@ -153,7 +153,8 @@ bool GraphScene::takePress(const QGraphicsSceneMouseEvent& event) {
     return true;
   }
   if (const auto port = isLeft ? m_items->portNear(position) : std::nullopt) {
-    m_wires->begin(*port, position);
+    const bool isOfAll = port->isOutput && event.modifiers() == Qt::ControlModifier;
+    isOfAll ? m_wires->beginAll(*port, position) : m_wires->begin(*port, position);
     return true;
   }
   if (isLeft && m_blocks->press(position)) return true;
@@ -184,7 +185,10 @@ void GraphScene::mouseReleaseEvent(QGraphicsSceneMouseEvent* event) {
   const std::optional<Edit> spliced = m_drops->spliceAt(event->scenePos(), event->modifiers());
   m_drops->endPreview();
   QGraphicsScene::mouseReleaseEvent(event);
-  if (!spliced || !m_scope.apply(*spliced)) m_moves->commit();
+  if (spliced && m_scope.apply(*spliced)) return;
+  // As in other editors, Ctrl during a drag snaps where one does not, and the other way round.
+  m_moves->commit({},
+                  event->modifiers() & Qt::ControlModifier ? NodeMoves::Grid::Otherwise : NodeMoves::Grid::AsChosen);
 }
 
 void GraphScene::mouseDoubleClickEvent(QGraphicsSceneMouseEvent* event) {

@@ -29,6 +29,7 @@ constexpr auto kCommunicationCategory = "Communication";
 constexpr int kLabelGroundAlpha = 225;  // the border of a hull does not cross the text
 
 constexpr double kBendPx = 20.0;
+constexpr double kBoundsPx = 13.0;  // around the path: its glow, and the cross of a broken wire
 
 /// To the row above or below, far enough back that a curve would run across what stands between.
 bool leadsToAnotherRow(QPointF from, QPointF to) {
@@ -157,6 +158,12 @@ void LinkItem::setDropTarget(bool isTarget) {
   update();
 }
 
+void LinkItem::setBroken(bool isBroken) {
+  if (isBroken == m_isBroken) return;
+  m_isBroken = isBroken;
+  update();
+}
+
 void LinkItem::setCut(bool isCut) {
   if (isCut == m_isCut) return;
   m_isCut = isCut;
@@ -166,7 +173,7 @@ void LinkItem::setCut(bool isCut) {
 void LinkItem::setRoute(const QPainterPath& path) {
   if (path == this->path() && !m_pathBounds.isNull()) return;
   prepareGeometryChange();
-  m_pathBounds = path.boundingRect().adjusted(-10, -10, 10, 10);
+  m_pathBounds = path.boundingRect().adjusted(-kBoundsPx, -kBoundsPx, kBoundsPx, kBoundsPx);
   setPath(path);
 }
 
@@ -220,13 +227,14 @@ QColor LinkItem::color() const {
   const ThemeColors& colors = m_theme.colors();
   if (m_isCut) return colors.error;
   if (isSelected() || m_isDropTarget) return colors.accent;
+  if (m_isBroken) return colors.error;
   return m_spec ? m_theme.dtypeColor(dtypeName(m_spec->dtype)) : colors.dimText;
 }
 
 QPen LinkItem::pen() const {
   QPen pen(color(), isSelected() || m_isDropTarget || m_isCut ? 3.2 : 2.0);
   pen.setCapStyle(Qt::RoundCap);
-  if (!m_spec) pen.setStyle(Qt::DashLine);
+  if (!m_spec || m_isBroken) pen.setStyle(Qt::DashLine);
   if (m_isCut) pen.setStyle(Qt::DotLine);
   return pen;
 }
@@ -236,6 +244,7 @@ void LinkItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, 
                          option->levelOfDetailFromTransform(painter->worldTransform()) >= kOverviewZoom);
   if (m_isDropTarget) paintGlow(*painter);
   painter->strokePath(path(), pen());
+  if (m_isBroken) paintCross(*painter);
   if (option->levelOfDetailFromTransform(painter->worldTransform()) >= kOverviewZoom) paintCommunication(*painter);
   if (option->levelOfDetailFromTransform(painter->worldTransform()) <= kMinLabelZoom) return;
   if (!isLabelShown()) return;
@@ -284,6 +293,20 @@ void LinkItem::paintGlow(QPainter& painter) const {
   QPen pen(glow, kGlowWidthPx, Qt::SolidLine, Qt::RoundCap);
   pen.setCosmetic(true);  // as wide however far the canvas is zoomed out
   painter.strokePath(path(), pen);
+}
+
+/// At its end, where the tensor is not accepted; larger where the canvas is zoomed out.
+void LinkItem::paintCross(QPainter& painter) const {
+  constexpr double kArmPx = 5.0;
+  constexpr double kFromEndPx = 16.0;
+  constexpr double kMostScale = 2.0;
+  const double scale = std::min(kMostScale, 1.0 / std::max(painter.worldTransform().m11(), 0.01));
+  const double arm = kArmPx * std::max(1.0, scale);
+  const double length = std::max(path().length(), 1.0);
+  const QPointF center = path().pointAtPercent(std::max(0.5, 1.0 - (kFromEndPx + arm) / length));
+  painter.setPen(QPen(m_theme.colors().error, 2.4 * std::max(1.0, scale), Qt::SolidLine, Qt::RoundCap));
+  painter.drawLine(center - QPointF(arm, arm), center + QPointF(arm, arm));
+  painter.drawLine(center - QPointF(arm, -arm), center + QPointF(arm, -arm));
 }
 
 /// Below the dtype, as a filled pill: the tensor changes its format here.

@@ -57,6 +57,9 @@ class LinkItem : public QGraphicsPathItem {
   void setDropTarget(bool isTarget);
   bool isDropTarget() const { return m_isDropTarget; }
   QColor color() const;
+  /// There is an error at one of its ends: it is red, with a cross.
+  void setBroken(bool isBroken);
+  bool isBroken() const { return m_isBroken; }
   /// Is about to be cut.
   void setCut(bool isCut);
   bool isCut() const { return m_isCut; }
@@ -68,6 +71,7 @@ class LinkItem : public QGraphicsPathItem {
 
  private:
   void paintGlow(QPainter& painter) const;
+  void paintCross(QPainter& painter) const;
   QPen pen() const;
   void showTip();
   double roomPx() const;
@@ -90,6 +94,7 @@ class LinkItem : public QGraphicsPathItem {
   std::optional<QRectF> m_labelPlace;
   bool m_isDropTarget = false;
   bool m_isCut = false;
+  bool m_isBroken = false;
   QRectF m_pathBounds;
 };
 

@@ -139,12 +139,13 @@ void NodeMoves::moveSelected(QPoint steps) {
   commit(QStringLiteral("move ") + toQt(fmt::format("{}", fmt::join(ids, ","))));
 }
 
-void NodeMoves::commit(const QString& mergeKey) {
+void NodeMoves::commit(const QString& mergeKey, Grid grid) {
+  const bool isSnapping = m_isSnapping == (grid == Grid::AsChosen);
   std::vector<Edit> moves;
   for (const auto& [id, item] : m_parts.items.nodes()) {
     const Position before = placeOf(id);
     const QPoint exact = item->pos().toPoint();
-    const bool isSnapped = m_isSnapping && !m_parts.frames.carries(id);
+    const bool isSnapped = isSnapping && !m_parts.frames.carries(id);
     const Position place = isSnapped ? snappedPosition(item->pos()) : Position{exact.x(), exact.y()};
     const QPointF way = item->pos() - QPointF(before.x, before.y);
     if (way.manhattanLength() < kLeastMovePx)

@@ -18,6 +18,9 @@ class NodeMoves : public QObject {
   Q_OBJECT
 
  public:
+  /// Whether a move ends on the grid: as the menu says, or as it does not.
+  enum class Grid { AsChosen, Otherwise };
+
   explicit NodeMoves(const CanvasParts& parts);
 
   /// The selected nodes where there are two or more, around the corner where they are; else all, and returns true.
@@ -38,7 +41,7 @@ class NodeMoves : public QObject {
   /// Moves their items together; the document follows when the mouse is released.
   void placeNodes(const std::map<std::string, QPointF>& places);
   /// The document's places are those of the items now. Edits of one merge key that follow each other are one undo step.
-  void commit(const QString& mergeKey = {});
+  void commit(const QString& mergeKey = {}, Grid grid = Grid::AsChosen);
 
  Q_SIGNALS:
   /// Nodes are under way: once for all that are dragged together.

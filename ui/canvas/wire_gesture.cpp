@@ -44,11 +44,21 @@ void WireGesture::begin(const PortRef& port, QPointF position) {
   resume();
 }
 
+void WireGesture::beginAll(const PortRef& output, QPointF position) {
+  begin(output, position);
+  if (!m_draft) return;
+  for (const Link& link : linksOf(m_parts.scope.document()))
+    if (link.from == output.endpoint() && isOnCanvas({link.to.node, link.to.port, false}))
+      m_draft->carried.push_back(link);
+  resume();
+}
+
 void WireGesture::resume() {
   if (!m_draft) return;
-  if (!isOnCanvas(m_draft->origin)) return cancel();
+  const auto isGone = [this](const Link& link) { return !isOnCanvas({link.to.node, link.to.port, false}); };
+  if (!isOnCanvas(m_draft->origin) || std::ranges::any_of(m_draft->carried, isGone)) return cancel();
   for (LinkItem* item : m_parts.items.links()) {
-    if (m_draft->pickedUp == item->link()) item->hide();
+    if (m_draft->pickedUp == item->link() || std::ranges::count(m_draft->carried, item->link()) > 0) item->hide();
   }
   markPorts();
   const std::optional<PortRef> target = std::exchange(m_draft->target, std::nullopt);
@@ -64,6 +74,11 @@ Link WireGesture::linkTo(const PortRef& target) const {
 }
 
 Verdict WireGesture::verdictOn(const PortRef& target) const {
+  if (!m_draft->carried.empty()) {
+    if (!target.isOutput) return Verdict::no(tr("Only another output can have these wires.").toStdString());
+    const auto moved = moveLinks(m_parts.scope.document(), m_draft->origin.endpoint(), target.endpoint());
+    return moved ? Verdict::yes() : Verdict::no(moved.error().message);
+  }
   if (target.isOutput == m_draft->origin.isOutput) {
     return Verdict::no(target.isOutput ? tr("An output can only be connected to an input.").toStdString()
                                        : tr("An input can only be connected to an output.").toStdString());
@@ -75,12 +90,14 @@ Verdict WireGesture::verdictOn(const PortRef& target) const {
 /// Quick for large pipelines: a wire is illegal within one side and where it would close a cycle.
 void WireGesture::markPorts() {
   const PortRef& origin = m_draft->origin;
-  const auto forbidden = reachable(m_parts.scope.document(), origin.node,
-                                   origin.isOutput ? FlowDirection::Upstream : FlowDirection::Downstream);
+  const bool isForInput = origin.isOutput && m_draft->carried.empty();
+  auto forbidden = reachable(m_parts.scope.document(), origin.node,
+                             isForInput ? FlowDirection::Upstream : FlowDirection::Downstream);
+  if (!m_draft->carried.empty()) forbidden.erase(origin.node);  // its other outputs
   for (const auto& [id, item] : m_parts.items.nodes()) {
     for (const PortRef& port : item->ports()) {
       if (port == origin) continue;
-      const bool isIllegal = port.isOutput == origin.isOutput || forbidden.contains(id);
+      const bool isIllegal = port.isOutput == isForInput || forbidden.contains(id);
       item->setMark(port, isIllegal ? PortMark::Illegal : PortMark::Legal);
     }
   }
@@ -96,15 +113,23 @@ void WireGesture::moveTo(QPointF position, QPoint screenPosition) {
 
 /// Draws the wire to the target, or to the place where there is none; returns what there is to say of the target.
 QString WireGesture::aimAt(const std::optional<PortRef>& target, QPointF position) {
-  const auto origin = m_parts.items.node(m_draft->origin.node)->portPosition(m_draft->origin);
   const bool isTarget = target && *target != m_draft->origin;
   const QPointF end = isTarget ? *m_parts.items.node(target->node)->portPosition(*target) : position;
   m_draft->end = end;
-  m_draft->line->setPath(m_draft->origin.isOutput ? wirePath(*origin, end) : wirePath(end, *origin));
+  m_draft->line->setPath(pathTo(end));
   if (target == m_draft->target) return {};
   m_draft->target = target;
   markPorts();
   return isTarget ? sentenceOf(*target) : QString();
+}
+
+QPainterPath WireGesture::pathTo(QPointF end) const {
+  const auto at = [this](const PortRef& port) { return *m_parts.items.node(port.node)->portPosition(port); };
+  const PortRef& origin = m_draft->origin;
+  if (m_draft->carried.empty()) return origin.isOutput ? wirePath(at(origin), end) : wirePath(end, at(origin));
+  QPainterPath path;
+  for (const Link& link : m_draft->carried) path.addPath(wirePath(end, at({link.to.node, link.to.port, false})));
+  return path;
 }
 
 /// Marks the target, too.
@@ -117,6 +142,7 @@ QString WireGesture::sentenceOf(const PortRef& target) {
   pen.setColor(verdict ? m_parts.theme.colors().accent : m_parts.theme.colors().error);
   m_draft->line->setPen(pen);
   if (!verdict) return toQt(verdict.reason());
+  if (!m_draft->carried.empty()) return {};
   const QString warning = toQt(linkWarning(m_parts.scope.document(), link.from, link.to));
   return warning.isEmpty() ? warning : tr("Connects, with a warning: %1").arg(warning);
 }
@@ -130,7 +156,9 @@ void WireGesture::finish() {
   cancel();
   if (!verdict) Q_EMIT hint(toQt(verdict.reason()));
   const PipelineDocument& document = m_parts.scope.document();
-  if (isPort && verdict) {
+  if (!keep->carried.empty()) {
+    if (isPort && verdict) m_parts.scope.apply(*moveLinks(document, keep->origin.endpoint(), target->endpoint()));
+  } else if (isPort && verdict) {
     const bool isSame = keep->pickedUp && keep->pickedUp->to == link.to;
     if (isSame) return;
     Edit connected = connectEdit(document, link.from, link.to);
@@ -149,7 +177,8 @@ void WireGesture::finish() {
 void WireGesture::drop(QPointF position, QPoint screenPosition) {
   moveTo(position, screenPosition);
   const LooseWire wire{m_draft->origin.endpoint(), m_draft->origin.isOutput};
-  const bool isLoose = !m_draft->target && !m_draft->pickedUp && m_parts.items.nodeAt(position).empty();
+  const bool isTaken = m_draft->pickedUp || !m_draft->carried.empty();
+  const bool isLoose = !m_draft->target && !isTaken && m_parts.items.nodeAt(position).empty();
   finish();
   if (isLoose) Q_EMIT dropped(wire, position, screenPosition);
 }

@@ -32,6 +32,8 @@ class WireGesture : public QObject {
   // By the mouse:
   /// At an input with a wire that wire is taken off.
   void begin(const PortRef& port, QPointF position);
+  /// Takes all wires of an output, for another output to have them; without a wire it begins one.
+  void beginAll(const PortRef& output, QPointF position);
   void moveTo(QPointF position, QPoint screenPosition);
   /// A click keeps the wire in hand until the next one.
   void release(QPointF position, QPoint screenPosition);
@@ -56,6 +58,7 @@ class WireGesture : public QObject {
     PortRef origin;
     QGraphicsPathItem* line = nullptr;
     std::optional<Link> pickedUp;  // an existing wire that was taken off its input
+    std::vector<Link> carried;     // all wires of the output `origin`, which are to begin at another one
     QPointF pressedAt;
     bool isSticky = false;  // click, move, click instead of a drag
     std::optional<PortRef> target;
@@ -68,6 +71,7 @@ class WireGesture : public QObject {
   std::vector<PortRef> originsOf(const NodeItem& item) const;
   std::optional<PortRef> nearestPort(const std::function<std::optional<double>(const PortRef&, QPointF)>& cost) const;
   QPointF looseEnd() const;
+  QPainterPath pathTo(QPointF end) const;
   Link linkTo(const PortRef& target) const;
   Verdict verdictOn(const PortRef& target) const;
   void markPorts();

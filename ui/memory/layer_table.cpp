@@ -7,11 +7,15 @@
 #include "ui/widgets/roomy_delegate.h"
 #include "ui/widgets/table_copying.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace fuseline::ui {
 
 namespace {
+
+/// Share of the width: the other columns are to be in sight.
+constexpr double kMostLayerShare = 0.38;
 
 QStandardItem* layerCell(const QString& text) {
   auto* item = new QStandardItem(text);
@@ -26,7 +30,9 @@ QStandardItem* layerBytes(std::int64_t bytes) {
 }
 
 QList<QStandardItem*> rowOf(const QString& name, const LayerMemory& memory) {
-  return {layerCell(name), layerBytes(memory.parameters), layerBytes(memory.gradients), layerBytes(memory.kept),
+  QStandardItem* layer = layerCell(name);
+  layer->setToolTip(name);  // the column may be too narrow for it
+  return {layer, layerBytes(memory.parameters), layerBytes(memory.gradients), layerBytes(memory.kept),
           layerBytes(memory.optimizer)};
 }
 
@@ -111,6 +117,7 @@ void LayerTable::accept(quint64 number, const MemoryForecast& forecast) {
   for (int row = 0; row < m_model->rowCount(); ++row) setFirstColumnSpanned(row, {}, true);
   expandAll();
   for (int column = 0; column < AllocatedColumn; ++column) resizeColumnToContents(column);
+  setColumnWidth(NameColumn, std::min(columnWidth(NameColumn), static_cast<int>(width() * kMostLayerShare)));
   m_isUpToDate = true;
 }
 

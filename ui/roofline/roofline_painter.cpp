@@ -125,6 +125,21 @@ std::vector<QRectF> RooflineScale::ceilingNames() const {
   return places;
 }
 
+QString RooflineScale::ridgeName() const {
+  return translated("ridge %1 FLOP/byte").arg(formatThreeDigits(m_plot.measured.ridge()));
+}
+
+/// At the lower end of its line, to the right of it or, near the end, to the left: the ceilings have names at the top.
+std::optional<QRectF> RooflineScale::ridgeNamePlace() const {
+  const double ridge = m_plot.measured.ridge();
+  if (ridge <= m_intensity.low || ridge >= m_intensity.high) return std::nullopt;
+  const double x = xOf(ridge);
+  const QSizeF size(plotTextWidth(ridgeName()), plotTextHeight());
+  const bool fits = x + kCeilingGapPx + size.width() <= m_area.right();
+  const double left = fits ? x + kCeilingGapPx : x - kCeilingGapPx - size.width();
+  return QRectF(QPointF(left, m_area.bottom() - kCeilingGapPx - size.height()), size);
+}
+
 /// The other dots of its plan that stand on a dot: their names would stand around it without telling whose they are.
 std::vector<std::size_t> RooflineScale::coveredBy(std::size_t index) const {
   std::vector<std::size_t> covered;
@@ -152,6 +167,7 @@ void RooflinePainter::paint() {
   if (plot().published.isKnown()) paintPublished();
   if (plot().measured.isKnown()) paintBandwidthLine();
   if (plot().measured.isKnown()) paintCeilings();
+  if (plot().measured.isKnown()) paintRidge();
   const std::vector<std::size_t> order = m_scale.byTime();
   for (const bool isMarked : {false, true}) {
     paintArrows(isMarked);
@@ -241,6 +257,18 @@ void RooflinePainter::paintCeilings() {
   }
 }
 
+/// A dotted line from the corner down to the axis, with the intensity beside it.
+void RooflinePainter::paintRidge() {
+  const std::optional<QRectF> place = m_scale.ridgeNamePlace();
+  if (!place) return;
+  const double ridge = plot().measured.ridge();
+  const QPointF corner(m_scale.xOf(ridge), m_scale.yOf(ridge * plot().measured.memoryGBps));
+  m_painter.setPen(QPen(m_theme.colors().dimText, 1.0, Qt::DotLine));
+  m_painter.drawLine(corner, QPointF(corner.x(), m_scale.plotArea().bottom()));
+  m_painter.setPen(m_theme.colors().text);
+  m_painter.drawText(*place, Qt::AlignCenter, m_scale.ridgeName());
+}
+
 void RooflinePainter::paintArrows(bool isMarked) {
   const ThemeColors& colors = m_theme.colors();
   const QPen pen = isMarked ? QPen(colors.accent, 1.8) : QPen(faded(colors.dimText, m_hasSelection ? 0.25 : 0.6), 1.0);
@@ -293,6 +321,7 @@ void RooflinePainter::paintLabels() {
   std::ranges::stable_partition(order, [&](std::size_t dot) { return isSelected(plot().dots[dot]); });
   std::vector<QRectF> taken = m_scale.ceilingNames();
   std::ranges::copy(m_scale.memoryNamePlaces(), std::back_inserter(taken));
+  if (const std::optional<QRectF> ridge = m_scale.ridgeNamePlace()) taken.push_back(*ridge);
   for (std::size_t dot = 0; dot < plot().dots.size(); ++dot) taken.push_back(m_scale.areaOf(dot));
   std::set<std::size_t> told;
   const bool hasFused = std::ranges::any_of(plot().dots, &RooflineDot::isOfFusedPlan);

@@ -45,6 +45,10 @@ class RooflineScale {
   QString memoryName() const;
   std::vector<QRectF> memoryNamePlaces() const;
   std::vector<QRectF> ceilingNames() const;
+  /// "ridge 295 FLOP/byte": where the memory line meets the highest ceiling.
+  QString ridgeName() const;
+  /// nullopt: it is not in sight.
+  std::optional<QRectF> ridgeNamePlace() const;
 
  private:
   QRectF areaIn() const;
@@ -69,6 +73,7 @@ class RooflinePainter {
   void paintPublished();
   void paintBandwidthLine();
   void paintCeilings();
+  void paintRidge();
   void paintArrows(bool isMarked);
   void paintArrow(const RooflineArrow& arrow, const QPen& pen);
   void paintDot(const RooflineDot& dot);

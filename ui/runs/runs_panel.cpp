@@ -32,7 +32,7 @@ RunsPanel::RunsPanel(Session& session, const Theme& theme, QWidget* parent)
       m_view(new QTreeView(this)),
       m_empty(new QLabel(tr("No runs of this pipeline yet. Press Run (Ctrl+Enter)."), this)),
       m_problem(new QLabel(this)),
-      m_place(new QLabel(this)),
+      m_place(new ElidedLabel(this)),
       m_keep(new QCheckBox(tr("Keep runs next to the pipeline"), this)) {
   createActions();
   createView();
@@ -149,11 +149,11 @@ void RunsPanel::refreshKeep() {
   m_keep->setChecked(m_history->keepsRuns());
   const QString folder = m_history->folder();
   const QString name = QFileInfo(folder).fileName();
-  if (!m_history->keepsRuns()) m_place->setText(tr("New runs are kept until Fuseline is closed"));
+  if (!m_history->keepsRuns()) m_place->setWholeText(tr("New runs are kept until Fuseline is closed"));
   if (m_history->keepsRuns())
-    m_place->setText(folder.isEmpty() ? tr("New runs are saved once the pipeline is saved")
-                                      : tr("New runs are saved to %1").arg(name));
-  m_place->setToolTip(folder);
+    m_place->setWholeText(folder.isEmpty() ? tr("New runs are saved once the pipeline is saved")
+                                           : tr("New runs are saved to %1").arg(name));
+  if (!folder.isEmpty()) m_place->setToolTip(folder);
   m_keep->setToolTip(
       folder.isEmpty()
           ? tr("Save each run in the folder NAME.runs next to the pipeline file (once the pipeline is saved)")

@@ -5,6 +5,7 @@
 #include "ui/runs/runs_model.h"
 #include "ui/session/run_history.h"
 #include "ui/theme/theme.h"
+#include "ui/widgets/elided_label.h"
 
 #include <QAction>
 #include <QCheckBox>
@@ -50,7 +51,7 @@ class RunsPanel : public QWidget {
   QTreeView* m_view;
   QLabel* m_empty;
   QLabel* m_problem;
-  QLabel* m_place;
+  ElidedLabel* m_place;
   QCheckBox* m_keep;
   QAction* m_open = nullptr;
   QAction* m_pin = nullptr;

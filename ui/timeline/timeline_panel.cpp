@@ -105,7 +105,7 @@ void TimelinePanel::createHead() {
       tr("Wheel, W, S: zoom · drag, A, D: pan · Home: fit all · F: fit selection\nDouble-click, Return: zoom to box · "
          "Backspace: back\nShift+drag, R: select a time range · Q: show or hide its table · N: add a note\nCtrl+F: "
          "find · F2: pin "
-         "details · F1: all keys"));
+         "details · ?: all keys"));
   m_tracks->setText(tr("Tracks"));
   m_tracks->setToolTip(tr("Fold, pin, move or hide tracks"));
   m_tracks->setAccessibleName(tr("Arrange the tracks of the timeline"));

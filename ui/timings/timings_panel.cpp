@@ -20,10 +20,12 @@
 #include <QClipboard>
 #include <QGuiApplication>
 #include <QHBoxLayout>
+#include <QHeaderView>
 #include <QMenu>
 #include <QPainter>
 #include <QScopedValueRollback>
 #include <QSettings>
+#include <QTextDocumentFragment>
 #include <QVBoxLayout>
 
 #include <algorithm>
@@ -36,6 +38,7 @@ namespace {
 // In these proportions.
 constexpr int kTimingsTablePx = 1000;
 constexpr int kSamplesPx = 160;
+constexpr int kNarrowPx = 700;
 constexpr int kTimingBarPx = 6;
 constexpr int kTimingsThriftPx = 5;  // less room than in other tables, so that all columns fit beside each other
 constexpr auto kSamplesKey = "timings/showsRounds";
@@ -142,6 +145,7 @@ std::vector<TableColumns::Column> columnsOfTable() {
   std::vector<TableColumns::Column> columns;
   for (const TimingsColumn& column : timingsColumns())
     columns.push_back({QString::fromLatin1(column.id), column.isShownFirst});
+  columns[TimingsModel::FusedColumn].isSortedFirst = true;
   return columns;
 }
 
@@ -184,6 +188,7 @@ TimingsPanel::TimingsPanel(Session& session, const Theme& theme, bool isKept, QW
       m_baselineBar(new BaselineBar(session.baselines(), theme, isKept, this)),
       m_editNote(new QAction(tr("Edit the &note"), this)),
       m_runAgain(new QPushButton(tr("Run again"), m_head)),
+      m_byTime(new QToolButton(m_head)),
       m_showSamples(new QToolButton(m_head)),
       m_empty(new QLabel(this)),
       m_isKept(isKept) {
@@ -253,7 +258,25 @@ void TimingsPanel::createHead() {
   row->setContentsMargins(10, 6, 10, 6);
   row->addWidget(m_caption, 1);
   row->addWidget(m_runAgain, 0, Qt::AlignTop);
+  row->addWidget(m_byTime, 0, Qt::AlignTop);
   row->addWidget(m_showSamples, 0, Qt::AlignTop);
+  createOrder();
+}
+
+/// The table is sorted by time or, with the button off, in the order of the plan.
+void TimingsPanel::createOrder() {
+  m_byTime->setText(tr("By time"));
+  m_byTime->setToolTip(tr("Longest fused steps first; off: the order of the plan"));
+  m_byTime->setCheckable(true);
+  const auto refresh = [this] {
+    m_byTime->setChecked(m_view->header()->sortIndicatorSection() == TimingsModel::FusedColumn);
+  };
+  connect(m_view->header(), &QHeaderView::sortIndicatorChanged, m_byTime, refresh);
+  connect(m_byTime, &QToolButton::clicked, this, [this](bool isByTime) {
+    if (isByTime) return m_view->sortByColumn(TimingsModel::FusedColumn, Qt::DescendingOrder);
+    m_view->sortByColumn(-1, Qt::AscendingOrder);
+  });
+  refresh();
 }
 
 /// The table, and the rounds of its row beside it.
@@ -386,8 +409,10 @@ QString TimingsPanel::baselineText() const {
 void TimingsPanel::refreshCaption() {
   const auto& run = m_session.results().lastRun();
   if (!run) return;
-  QStringList parts = {run->origin ? originText(*run) + QStringLiteral("<br>") + settingsText(*run)
-                                   : toQt(run->device).toHtmlEscaped() + QStringLiteral(" · ") + settingsText(*run)};
+  const QString details = run->origin ? originText(*run) + QStringLiteral("<br>") + settingsText(*run)
+                                      : toQt(run->device).toHtmlEscaped() + QStringLiteral(" · ") + settingsText(*run);
+  QStringList parts;
+  if (!m_isNarrow) parts.append(details);
   if (run->record.isPartial) parts.append(QStringLiteral("<b>%1</b>").arg(tr("stopped early: partial result")));
   const QString warn = QStringLiteral("<b style='color:%1'>%2</b>").arg(m_theme.colors().warning.name());
   const std::vector<std::string> doubts = doubtsOf(run->record);
@@ -402,9 +427,23 @@ void TimingsPanel::refreshCaption() {
   m_caption->setText((result.isEmpty() ? result : result + QStringLiteral("<br>")) + parts.join(QStringLiteral(" · ")) +
                      against);
   QStringList tips;
+  if (m_isNarrow) tips.append(QTextDocumentFragment::fromHtml(details).toPlainText());
   for (const std::string& doubt : doubts) tips.append(toQt(doubt));
   if (run->origin) tips.append(originTip(*run->origin));
   m_caption->setToolTip(cappedTip((tips << mainFacts(run->record)).join(u'\n')));
+}
+
+/// In a narrow pane the table has the room of the rounds and of the details, which the tip tells.
+void TimingsPanel::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  const bool isNarrow = width() < kNarrowPx;
+  if (isNarrow == std::exchange(m_isNarrow, isNarrow)) return;
+  if (isNarrow) m_wantsSamples = m_showSamples->isChecked();
+  {
+    const QScopedValueRollback guard(m_isKept, false);  // the user's choice stays
+    m_showSamples->setChecked(isNarrow ? false : m_wantsSamples);
+  }
+  refreshCaption();
 }
 
 /// All that the tooltip of the caption leaves out.

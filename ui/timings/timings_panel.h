@@ -43,8 +43,12 @@ class TimingsPanel : public QWidget {
   /// The table as it is shown, as tab-separated text, for spreadsheets.
   QString asText() const;
 
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+
  private:
   void createHead();
+  void createOrder();
   void createView();
   void createBody();
   void refresh();
@@ -80,12 +84,15 @@ class TimingsPanel : public QWidget {
   RunFilter* m_filter = nullptr;
   QAction* m_editNote;
   QPushButton* m_runAgain;
+  QToolButton* m_byTime;
   QToolButton* m_showSamples;
   QLabel* m_empty;
   std::map<std::shared_ptr<const RunRecord>, Result<RunComparison>> m_known;  // of the run that is shown
   std::optional<Result<RunComparison>> m_comparison;                          // with the reference, if there is one
   bool m_isKept;
   bool m_isSyncing = false;
+  bool m_isNarrow = false;
+  bool m_wantsSamples = true;  // as long as the pane is narrow
 };
 
 }  // namespace fuseline::ui

@@ -54,8 +54,14 @@ void TableColumns::createHeader() {
   header.setSectionsMovable(true);
   header.setFirstSectionMovable(false);  // the tree's branches are in it
   header.setSortIndicatorClearable(true);
-  header.setSortIndicator(-1, Qt::AscendingOrder);
   m_view.setSortingEnabled(true);
+  sortAtFirst();
+}
+
+void TableColumns::sortAtFirst() {
+  const auto first = std::ranges::find(m_columns, true, &Column::isSortedFirst);
+  const int column = first == m_columns.end() ? -1 : static_cast<int>(first - m_columns.begin());
+  m_view.sortByColumn(column, column < 0 ? Qt::AscendingOrder : Qt::DescendingOrder);
 }
 
 void TableColumns::createMenus() {
@@ -99,7 +105,7 @@ void TableColumns::reset() {
       m_isChosen[static_cast<std::size_t>(column)] = m_columns[static_cast<std::size_t>(column)].isShownFirst;
       m_view.header()->moveSection(m_view.header()->visualIndex(column), column);
     }
-    m_view.sortByColumn(-1, Qt::AscendingOrder);
+    sortAtFirst();
   }
   m_hasOwnWidths = false;
   m_saving.start();

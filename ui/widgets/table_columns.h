@@ -21,6 +21,8 @@ class TableColumns : public QObject {
   struct Column {
     QString id;  // in the settings
     bool isShownFirst = true;
+    /// Rows are sorted by it, the largest first, until the user chooses.
+    bool isSortedFirst = false;
   };
   /// The view has its model, and as many columns. group: of the settings; empty: nothing is read or kept.
   TableColumns(QTreeView& view, std::vector<Column> columns, QString group);
@@ -42,6 +44,7 @@ class TableColumns : public QObject {
 
  private:
   void createHeader();
+  void sortAtFirst();
   void createMenus();
   void followHeader();
   void fillChooser();

@@ -50,9 +50,12 @@ void DrawingCommands::writeTo(const QString& path) {
 
 void DrawingCommands::copy() {
   commitTypedField();
-  Result<std::unique_ptr<QMimeData>> copied = drawingForClipboard(m_session, m_scene, m_options);
-  if (!copied) return refuse(copied.error());
-  QGuiApplication::clipboard()->setMimeData(copied->release());
+  const Result<PicturesWork> work = picturesWork(m_session, m_scene, m_options);
+  if (!work) return refuse(work.error());
+  const auto pictures = resultUnlessCanceled(m_window, tr("Copying the drawing…"), *work);
+  if (!pictures) return Q_EMIT hint(tr("Canceled."));
+  if (!*pictures) return refuse(pictures->error());
+  QGuiApplication::clipboard()->setMimeData(mimeDataOf(**pictures).release());
   Q_EMIT hint(tr("Drawing copied to the clipboard as PNG and SVG."));
 }
 

@@ -34,8 +34,10 @@ QString canvasRows() {
          shortcutRow(translated("Wheel, pinch"), translated("Zoom at the pointer")) +
          shortcutRow(translated("Middle button, Space + drag"), translated("Move the view")) +
          shortcutRow(translated("Drag from port to port, or click both"), translated("Draw a wire")) +
+         shortcutRow(translated("Ctrl + drag an output"), translated("Move all of its wires to another output")) +
          shortcutRow(translated("Drop a wire on empty canvas"), translated("Find an op to connect")) +
          shortcutRow(translated("Alt + drag an op"), translated("Copy the selection")) +
+         shortcutRow(translated("Ctrl during a drag"), translated("Place the op freely; with snapping off: snap it")) +
          shortcutRow(translated("X + drag"), translated("Remove the wires that the line crosses")) +
          shortcutRow(translated("Ctrl+V, Ctrl+D"),
                      translated("With a wire selected: insert into it, if shapes and dtypes match")) +

@@ -1,14 +1,16 @@
-// Plans the neighborhood of each fusion twice.
+// Plans the neighborhood of each fusion twice, but for those that have the shape of an earlier one.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/savings/planned_savings.h"
 
 #include "core/fusion/fused_operands.h"
 #include "core/fusion/fusion_stages.h"
 #include "core/graph/graph_window.h"
+#include "core/plan/savings/window_shapes.h"
 #include "core/support/to_index.h"
 #include "core/tensor/scaling.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -57,20 +59,11 @@ void fuseOperands(const Graph& graph, const FusionOptions& fusion, FusionReport&
   addFusedOperands(graph, fusion, fusion.rules ? *fusion.rules : builtinRules(), report);
 }
 
-/// A part of the graph with the same fusions.
-struct PlannedWindow {
-  Graph graph;
-  FusionReport report;
-  std::vector<NodeId> nodes;  // of the whole graph, ascending
-
-  NodeId mapped(NodeId id) const { return static_cast<NodeId>(std::ranges::lower_bound(nodes, id) - nodes.begin()); }
-};
-
 class PlannedSavings {
  public:
   PlannedSavings(const Graph& graph, const FusionOptions& fusion, const PlanOptions& options,
                  const FusionReport& report)
-      : m_graph(graph), m_fusion(fusion), m_options(options), m_report(report) {
+      : m_graph(graph), m_fusion(fusion), m_options(options), m_report(report), m_shapes(graph, fusion.switches) {
     for (const auto& [list, owner] :
          {std::pair(&report.forward, &m_forward), std::pair(&report.backward, &m_backward)}) {
       owner->assign(graph.nodes().size(), nullptr);
@@ -79,19 +72,19 @@ class PlannedSavings {
     }
   }
 
-  Saving savingOf(const Attempt& hit) const {
-    const PlannedWindow window = windowAround(hit.nodes);
-    Attempt own{.rule = hit.rule};
-    for (const NodeId id : hit.nodes) own.nodes.push_back(window.mapped(id));
-    const Saving with = planned(window.graph, window.report);
-    const Saving without = planned(window.graph, reportWithout(window.graph, m_fusion, window.report, own));
-    return {.bytes = without.bytes - with.bytes, .launches = without.launches - with.launches};
+  Saving savingOf(const Attempt& hit) {
+    const std::vector<NodeId> nodes = nodesAround(hit.nodes);
+    const auto [saving, isNew] = m_savings.try_emplace(shapeOf(nodes, hit));
+    if (isNew) saving->second = differenceOf(nodes, hit);
+    return saving->second;
   }
 
  private:
+  using Owners = std::vector<const FusedOperation*>;
+
   /// With all ops of the entries that it touches.
-  PlannedWindow windowAround(const std::vector<NodeId>& hit) const {
-    std::vector<NodeId> nodes = nodesAround(m_graph, hit, kHops);
+  std::vector<NodeId> nodesAround(const std::vector<NodeId>& hit) const {
+    std::vector<NodeId> nodes = fuseline::nodesAround(m_graph, hit, kHops);
     for (std::size_t known = 0; known != nodes.size();) {
       known = nodes.size();
       for (std::size_t i = 0; i < known; ++i)
@@ -101,23 +94,56 @@ class PlannedSavings {
       std::ranges::sort(nodes);
       nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
     }
-    PlannedWindow window{.graph = windowOf(m_graph, nodes), .report = {.book = m_report.book}, .nodes = nodes};
-    window.report.forward = entriesIn(window, m_forward);
-    window.report.backward = entriesIn(window, m_backward);
-    fuseOperands(window.graph, m_fusion, window.report);
-    return window;
+    return nodes;
   }
 
-  static std::vector<FusedOperation> entriesIn(const PlannedWindow& window,
-                                               const std::vector<const FusedOperation*>& owner) {
-    std::vector<FusedOperation> entries;
-    for (const NodeId id : window.nodes) {
-      const FusedOperation* const entry = owner[toIndex(id)];
-      if (!entry || entry->nodes.back() != id) continue;
-      entries.push_back(*entry);
-      for (NodeId& node : entries.back().nodes) node = window.mapped(node);
-    }
+  /// The node in a window of these.
+  static NodeId mapped(const std::vector<NodeId>& nodes, NodeId id) {
+    return static_cast<NodeId>(std::ranges::lower_bound(nodes, id) - nodes.begin());
+  }
+
+  static std::vector<const FusedOperation*> entriesIn(const std::vector<NodeId>& nodes, const Owners& owner) {
+    std::vector<const FusedOperation*> entries;
+    for (const NodeId id : nodes)
+      if (const FusedOperation* const entry = owner[toIndex(id)]; entry && entry->nodes.back() == id)
+        entries.push_back(entry);
     return entries;
+  }
+
+  /// Also of its fusions, and of the one in question.
+  WindowShape shapeOf(const std::vector<NodeId>& nodes, const Attempt& hit) {
+    WindowShape shape = m_shapes.of(nodes);
+    const auto add = [&](const FusionRule* rule, const std::vector<NodeId>& members) {
+      shape.insert(shape.end(), {-1, m_rules.of(rule)});
+      for (const NodeId id : members) shape.push_back(mapped(nodes, id));
+    };
+    for (const Owners* owner : {&m_forward, &m_backward}) {
+      for (const FusedOperation* entry : entriesIn(nodes, *owner)) add(entry->rule, entry->nodes);
+      shape.push_back(-1);
+    }
+    add(hit.rule, hit.nodes);
+    return shape;
+  }
+
+  Saving differenceOf(const std::vector<NodeId>& nodes, const Attempt& hit) const {
+    const Graph graph = windowOf(m_graph, nodes);
+    FusionReport report{
+        .forward = copiesOf(nodes, m_forward), .backward = copiesOf(nodes, m_backward), .book = m_report.book};
+    fuseOperands(graph, m_fusion, report);
+    Attempt own{.rule = hit.rule};
+    for (const NodeId id : hit.nodes) own.nodes.push_back(mapped(nodes, id));
+    const Saving with = planned(graph, report);
+    const Saving without = planned(graph, reportWithout(graph, m_fusion, report, own));
+    return {.bytes = without.bytes - with.bytes, .launches = without.launches - with.launches};
+  }
+
+  static std::vector<FusedOperation> copiesOf(const std::vector<NodeId>& nodes, const Owners& owner) {
+    std::vector<FusedOperation> copies;
+    for (const FusedOperation* entry : entriesIn(nodes, owner)) {
+      copies.push_back(*entry);
+      for (NodeId& node : copies.back().nodes) node = mapped(nodes, node);
+    }
+    return copies;
   }
 
   Saving planned(const Graph& graph, const FusionReport& report) const {
@@ -128,8 +154,11 @@ class PlannedSavings {
   const FusionOptions& m_fusion;
   const PlanOptions& m_options;
   const FusionReport& m_report;
-  std::vector<const FusedOperation*> m_forward;  // the entry of each op
-  std::vector<const FusedOperation*> m_backward;
+  Owners m_forward;  // the entry of each op
+  Owners m_backward;
+  WindowShapes m_shapes;
+  Numbering<const FusionRule*> m_rules;
+  std::map<WindowShape, Saving> m_savings;  // those that are known
 };
 
 }  // namespace
@@ -161,7 +190,7 @@ FusionReport reportWithout(const Graph& graph, const FusionOptions& fusion, cons
 
 void predictFromPlans(const Graph& graph, const FusionOptions& fusion, const PlanOptions& options,
                       FusionReport& report) {
-  const PlannedSavings planned(graph, fusion, options, report);
+  PlannedSavings planned(graph, fusion, options, report);
   for (Attempt& attempt : report.attempts)
     if (attempt.outcome == Outcome::Fused) attempt.saving = planned.savingOf(attempt);
 }

@@ -71,6 +71,17 @@ PipelineDocument randomBlocks(int numBlocks) {
   return document;
 }
 
+/// A switch that names an op makes no two windows alike.
+RC_GTEST_PROP(PlannedSavings, OfLikeWindowsAreThoseOfEach, ()) {
+  const PipelineDocument document = randomBlocks(8);
+  AnalysisOptions options;
+  if (*rc::gen::arbitrary<bool>()) options.recipe = *recipeFromJson({{"name", "MXFP8BlockScaling"}});
+  const Analysis shared = analyze(document, options);
+  options.switches.without = {"ForwardLinearEpilogue@nothing"};
+  const Analysis each = analyze(document, options);
+  RC_ASSERT(toJson(shared.graph(), shared.report) == toJson(each.graph(), each.report));
+}
+
 /// Some attributes do not fit the op, some change the fusions, and some the graph.
 Edit randomAttribute(const PipelineDocument& document) {
   const DocumentOp& op = document.ops()[*rc::gen::inRange<std::size_t>(0, document.ops().size())];

@@ -1,0 +1,78 @@
+// Names are left out; everything else that a plan follows from is in a shape.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/savings/window_shapes.h"
+
+#include "core/support/to_index.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+/// Few graphs have more than three.
+int quantizersNumber(const LinearQuantizers& quantizers, std::vector<LinearQuantizers>& distinct) {
+  const auto found = std::ranges::find(distinct, quantizers);
+  const auto number = static_cast<int>(found - distinct.begin());
+  if (found == distinct.end()) distinct.push_back(quantizers);
+  return number;
+}
+
+std::string opText(const Node& node, int quantizers) {
+  std::string text = fmt::format("{} {} {}", node.operation->name, quantizers, node.hasPartialGradients);
+  for (const auto& [name, value] : node.attributes)
+    text += fmt::format("\n{} {} {}", name, value.index(), toString(value));
+  return text;
+}
+
+}  // namespace
+
+WindowShapes::WindowShapes(const Graph& graph, const RuleSwitches& switches) : m_graph(graph) {
+  const bool hasSwitches = !switches.without.empty() || !switches.with.empty();
+  std::vector<LinearQuantizers> quantizers;
+  Numbering<std::string> ops;
+  for (const Node& node : graph.nodes())
+    m_ops.push_back(ops.of(hasSwitches ? node.id : opText(node, quantizersNumber(node.quantizers, quantizers))));
+  Numbering<std::string> specs;
+  for (const Value& value : graph.values())
+    m_specs.push_back(specs.of(fmt::format("{} {}", toString(value.spec), value.needsGradient)));
+}
+
+WindowShape WindowShapes::of(const std::vector<NodeId>& nodes) const {
+  WindowShape shape;
+  std::vector<ValueId> values;  // few, so that a search is faster than a map
+  const auto numberOf = [&](ValueId value) {
+    const auto number = static_cast<int>(std::ranges::find(values, value) - values.begin());
+    if (number == static_cast<int>(values.size())) values.push_back(value);
+    return number;
+  };
+  for (const NodeId id : nodes) {
+    const Node& node = m_graph.node(id);
+    shape.insert(shape.end(), {m_ops[toIndex(id)], static_cast<int>(node.inputs.size())});
+    for (const ValueId input : node.inputs) shape.insert(shape.end(), {numberOf(input), m_specs[toIndex(input)]});
+    for (const ValueId output : node.outputs) {
+      const Value& value = m_graph.value(output);
+      const bool isRead = value.isOutput || std::ranges::any_of(value.uses, [&](const Use& use) {
+                            return !std::ranges::binary_search(nodes, use.node);
+                          });
+      shape.insert(shape.end(), {numberOf(output), isRead ? 1 : 0});
+    }
+  }
+  addSequentials(nodes, shape);
+  return shape;
+}
+
+/// From the innermost one outward, for each op in one.
+void WindowShapes::addSequentials(const std::vector<NodeId>& nodes, WindowShape& shape) const {
+  if (m_graph.sequentials().empty()) return;
+  Numbering<int> numbers;
+  for (const NodeId id : nodes) {
+    for (int each = m_graph.node(id).sequential; each >= 0; each = m_graph.sequentials()[toIndex(each)].parent)
+      shape.push_back(numbers.of(each));
+    shape.push_back(-1);
+  }
+}
+
+}  // namespace fuseline
