@@ -437,6 +437,7 @@ Result<int> runPipeline(const RunOptions& options, Context& context) {
       look(run, std::move(prepared->choice), prepared->gates, options, interrupt.token(), found);
   record->note = options.note;
   if (found.numerics) record->numerics = summarized(*found.numerics);
+  if (record->isPartial && options.job) options.job->noteCancelled();
   if (record->isPartial && !hasRounds(*record))
     return Error{"The run was cancelled before its first round; nothing was written.", ErrorKind::RunFailed};
   print(*record, found, options, context);

@@ -143,7 +143,10 @@ Result<void> RankJob::agree(const Result<void>& prepared, const std::vector<JobF
 int RankJob::leave(const Result<int>& code, std::ostream& err) {
   if (code) return *code;
   const std::optional<PeerFault> fault = m_exchange->fault();
-  if (!fault && !m_isRefused) m_exchange->abort(fmt::format("rank {} of {}: {}", rank(), size(), code.error().message));
+  // Launchers end all ranks when the first one fails, and rank 0 may still be writing what was measured.
+  if (m_isCancelled && !fault && !speaks()) return 0;
+  if (!fault && !m_isRefused && !m_isCancelled)
+    m_exchange->abort(fmt::format("rank {} of {}: {}", rank(), size(), code.error().message));
   const bool isRank0Gone = fault && fault->rank == 0 && !fault->isReported;
   if (rank() == (isRank0Gone ? 1 : 0))
     err << "fuseline: " << (fault ? fault->sentence : code.error().message) << std::endl;

@@ -36,6 +36,9 @@ class RankJob {
   /// prepare, or a fact that they do not share.
   Result<void> agree(const Result<void>& prepared, const std::vector<JobFact>& facts);
 
+  /// All ranks have agreed to end the run, so none of them has failed.
+  void noteCancelled() { m_isCancelled = true; }
+
   /// The exit code. One rank prints what went wrong, and the others wait until it has.
   int leave(const Result<int>& code, std::ostream& err);
 
@@ -46,6 +49,7 @@ class RankJob {
   std::shared_ptr<Exchange> m_exchange;
   std::shared_ptr<Communicator> m_communicator;
   bool m_isRefused = false;  // by all ranks
+  bool m_isCancelled = false;
 };
 
 /// The sentence of agree() about facts that differ; empty: all ranks have the same.
