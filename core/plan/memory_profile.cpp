@@ -7,6 +7,7 @@
 #include "core/support/to_index.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -21,8 +22,8 @@ namespace {
 MemoryPurpose purposeOf(const PlanTensor& tensor) {
   switch (tensor.role) {
     case TensorRole::Parameter:
-    case TensorRole::QuantizerState:
-    case TensorRole::OptimizerState: return MemoryPurpose::Parameters;
+    case TensorRole::QuantizerState: return MemoryPurpose::Parameters;
+    case TensorRole::OptimizerState: return MemoryPurpose::OptimizerState;
     case TensorRole::ParameterGradient:
     case TensorRole::MainGradient: return MemoryPurpose::ParameterGradients;
     case TensorRole::Input:
@@ -162,12 +163,45 @@ std::size_t widestName(const MemoryProfile& profile, const Plan& plan) {
   return widest;
 }
 
-std::string stepText(const StepMemory& memory, const Plan& plan, std::size_t nameWidth) {
-  const Step& step = plan.steps[toIndex(memory.step)];
-  std::string text = fmt::format("{:<8} {:<{}}", phaseName(step.phase), step.name, nameWidth);
-  for (const std::int64_t bytes : memory.bytes) text += fmt::format(" {:>10}", formatBytes(bytes));
-  return text + fmt::format(" {:>10}\n", formatBytes(memory.total()));
-}
+/// Only plans with an optimizer have a column for its state.
+class StepTable {
+ public:
+  StepTable(const MemoryProfile& profile, const Plan& plan)
+      : m_profile(profile), m_plan(plan), m_nameWidth(widestName(profile, plan)) {
+    for (const StepMemory& memory : profile.steps)
+      m_hasOptimizer = m_hasOptimizer || memory.of(MemoryPurpose::OptimizerState) > 0;
+  }
+
+  std::string text() const {
+    std::string text = fmt::format("{:<{}}", "", phaseWidth() + m_nameWidth + 1);
+    for (std::size_t purpose = 0; purpose < kNumMemoryPurposes; ++purpose)
+      if (isShown(purpose)) text += fmt::format(" {:>10}", kHeadings[purpose]);
+    text += fmt::format(" {:>10}\n", "in use");
+    for (const StepMemory& memory : m_profile.steps) text += line(memory);
+    return text;
+  }
+
+ private:
+  static constexpr std::array kHeadings = {"parameters", "their grad", "optimizer", "in and out", "kept", "temporary"};
+
+  bool isShown(std::size_t purpose) const {
+    return m_hasOptimizer || purpose != static_cast<std::size_t>(MemoryPurpose::OptimizerState);
+  }
+  std::size_t phaseWidth() const { return phaseName(m_hasOptimizer ? Phase::Optimizer : Phase::Backward).size(); }
+
+  std::string line(const StepMemory& memory) const {
+    const Step& step = m_plan.steps[toIndex(memory.step)];
+    std::string text = fmt::format("{:<{}} {:<{}}", phaseName(step.phase), phaseWidth(), step.name, m_nameWidth);
+    for (std::size_t purpose = 0; purpose < kNumMemoryPurposes; ++purpose)
+      if (isShown(purpose)) text += fmt::format(" {:>10}", formatBytes(memory.bytes[purpose]));
+    return text + fmt::format(" {:>10}\n", formatBytes(memory.total()));
+  }
+
+  const MemoryProfile& m_profile;
+  const Plan& m_plan;
+  std::size_t m_nameWidth;
+  bool m_hasOptimizer = false;
+};
 
 std::string keptText(const KeptTensor& kept, const Plan& plan, const Graph& graph) {
   std::vector<std::string> readers;
@@ -184,6 +218,7 @@ std::string_view purposeName(MemoryPurpose purpose) {
   switch (purpose) {
     case MemoryPurpose::Parameters: return "parameters";
     case MemoryPurpose::ParameterGradients: return "parameter gradients";
+    case MemoryPurpose::OptimizerState: return "optimizer state";
     case MemoryPurpose::InputsAndOutputs: return "inputs and outputs";
     case MemoryPurpose::Kept: return "kept for backward";
     case MemoryPurpose::Passing: return "temporary";
@@ -199,10 +234,7 @@ MemoryProfile memoryProfile(const Plan& plan) {
 }
 
 std::string toString(const MemoryProfile& profile, const Plan& plan, const Graph& graph) {
-  const std::size_t nameWidth = widestName(profile, plan);
-  std::string text = fmt::format("{:<{}} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", nameWidth + 9, "parameters",
-                                 "their grad", "in and out", "kept", "temporary", "in use");
-  for (const StepMemory& memory : profile.steps) text += stepText(memory, plan, nameWidth);
+  std::string text = StepTable(profile, plan).text();
   if (profile.steps.empty()) return text;
   text += fmt::format("at most {} in use, at {}; allocated once: {}\n", formatBytes(profile.peakBytes()),
                       plan.steps[toIndex(profile.steps[profile.peak].step)].name, formatBytes(plan.peakBytes()));

@@ -14,15 +14,16 @@
 
 namespace fuseline {
 
-/// Purpose of memory. The first three are in use during the whole plan.
+/// Purpose of memory. The first four are in use during the whole plan.
 enum class MemoryPurpose {
-  Parameters,          // and the states of quantizers and the optimizer, and quantized tensors that are produced once
+  Parameters,          // and the states of quantizers, and quantized tensors that are produced once
   ParameterGradients,  // and the buffers that they are added to
-  InputsAndOutputs,    // and their gradients
-  Kept,                // by forward for backward
-  Passing              // from one step to another of the same pass
+  OptimizerState,
+  InputsAndOutputs,  // and their gradients
+  Kept,              // by forward for backward
+  Passing            // from one step to another of the same pass
 };
-inline constexpr std::size_t kNumMemoryPurposes = 5;
+inline constexpr std::size_t kNumMemoryPurposes = 6;
 
 /// "kept for backward"
 std::string_view purposeName(MemoryPurpose purpose);

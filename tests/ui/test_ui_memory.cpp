@@ -74,7 +74,7 @@ void MemoryTest::columnsAreTheStepsOfThePlan() {
   Seen f;
   f.choosePlan(1);
   QCOMPARE(labelsOf(f.columns()), (QStringList{"norm", "fc", "act", "act", "fc", "norm"}));
-  QVERIFY(!f.columns()[2].isBackward && f.columns()[3].isBackward);
+  QVERIFY(f.columns()[2].phase == Phase::Forward && f.columns()[3].phase == Phase::Backward);
   QCOMPARE(f.columns()[0].of(MemoryPurpose::Kept), 1024 + 64);
   QCOMPARE(f.columns()[2].of(MemoryPurpose::Kept), 1024 + 64 + 2048);
   const QString tip = f.chart().tipAt(f.chart().areaOf(2).center());
@@ -137,7 +137,7 @@ void MemoryTest::keysWalkTheSteps() {
            qPrintable(f.chart().accessibleDescription()));
   QTest::keyClick(&f.chart(), Qt::Key_End);
   QVERIFY(f.session.selection().ids().contains(QStringLiteral("norm")));
-  QVERIFY(f.chart().currentColumn()->isBackward);
+  QVERIFY(f.chart().currentColumn()->phase == Phase::Backward);
 }
 
 void MemoryTest::alwaysResidentTensorsCanBeHidden() {
@@ -161,7 +161,7 @@ void MemoryTest::inferenceKeepsNothing() {
   f.session.setup().setPass(ExecutionMode::Inference);
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(!f.panel().table()->isVisibleTo(&f.panel()));
-  QVERIFY(std::ranges::none_of(f.columns(), &MemoryColumn::isBackward));
+  QCOMPARE(std::ranges::count(f.columns(), Phase::Backward, &MemoryColumn::phase), 0);
   QVERIFY(!f.panel().caption().contains(QStringLiteral("Kept")));
 }
 
@@ -249,7 +249,7 @@ void MemoryTest::aFilterKeepsStepsAndOps() {
   QCOMPARE(f.window.findChild<KeptTable*>()->model()->rowCount(), 1);
   filter->add({FilterTerm::Kind::Pass, QStringLiteral("backward")});
   QCOMPARE(labelsOf(f.columns()), (QStringList{"act"}));
-  QVERIFY(f.columns().front().isBackward && f.chart().plot().peak == 0);
+  QVERIFY(f.columns().front().phase == Phase::Backward && f.chart().plot().peak == 0);
   filter->clear();
   filter->add({FilterTerm::Kind::Text, QStringLiteral("nothing of this name")});
   QVERIFY(f.columns().empty());

@@ -85,7 +85,7 @@ void RooflineTest::dotsStandByIntensityAndSpeed() {
   QCOMPARE(plot.dots[0].intensity, 20.0);
   QCOMPARE(plot.dots[0].gflops, 40.0);
   QVERIFY(!plot.dots[0].isOfFusedPlan && plot.dots[3].isOfFusedPlan);
-  QVERIFY(!plot.dots[0].isBackward && plot.dots[2].isBackward);
+  QVERIFY(plot.dots[0].phase == Phase::Forward && plot.dots[2].phase == Phase::Backward);
   QCOMPARE(plot.dots[3].owners, QStringList({"a", "b"}));
   // 4000 FLOP take 80 ns at 50 GFLOP/s, 200 bytes 50 ns at 4 GB/s.
   QCOMPARE(plot.dots[0].words,

@@ -6,10 +6,12 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/flame/flame_boxes.h"
 #include "ui/machines/ask_pass.h"
 #include "ui/machines/machine_choice.h"
 #include "ui/machines/machine_dialog.h"
 #include "ui/machines/ssh_hosts.h"
+#include "ui/memory/memory_plot.h"
 #include "ui/runs/run_bar.h"
 #include "ui/runs/run_options_dialog.h"
 #include "ui/session/baselines.h"
@@ -196,12 +198,18 @@ void RunTest::runsWithAnOptimizer() {
   f.session.setup().setOptions(dialog.options());
   QVERIFY(waitFor(planned));
   QCOMPARE(f.session.plan().analysis()->fusedPlan->steps.back().name, std::string("AdamW"));
+  const MemoryColumn column = memoryPlot(*f.session.plan().analysis(), true).columns.back();
+  QVERIFY(column.phase == Phase::Optimizer && column.of(MemoryPurpose::OptimizerState) > 0);
   QSignalSpy finished(&f.session.runner(), &Runner::finished);
   f.session.runner().run();
   QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
   const RunRecord& record = f.session.results().lastRun()->record;
   QCOMPARE(record.settings.optimizerFields, (NamedTextList{{"lr", "0.01"}, {"weight_decay", "0"}}));
-  for (const VariantRecord& variant : record.variants) QCOMPARE(variant.steps.back().name, std::string("AdamW"));
+  for (const VariantRecord& variant : record.variants) {
+    QCOMPARE(variant.steps.back().range(), std::string("AdamW (adamw, optimizer) ") + variant.steps.back().writes);
+    const std::vector<FlameBox> boxes = flameBoxes(record, variant, Instances::Apart, nullptr);
+    QCOMPARE(std::ranges::count(boxes, QStringLiteral("Optimizer"), &FlameBox::label), 1);
+  }
   f.session.setup().setPass(ExecutionMode::Inference);
   QVERIFY(f.session.setup().spec().optimizer == Optimizer::None);
 }

@@ -343,7 +343,8 @@ void TimelineTest::aFilterLeavesGaps() {
   const double lengthNs = f.view().zoom().range().lengthNs();
   f.window.findChild<RunFilter*>()->add({FilterTerm::Kind::Pass, QStringLiteral("backward")});
   for (const TimelineTrack& track : f.view().tracks().all())
-    for (const TimelineItem& item : track.items) QVERIFY(item.level != TimelineLevel::Step || item.isBackward);
+    for (const TimelineItem& item : track.items)
+      QVERIFY(item.level != TimelineLevel::Step || item.phase == Phase::Backward);
   QCOMPARE(f.view().zoom().range().lengthNs(), lengthNs);
 }
 

@@ -127,7 +127,7 @@ void TimelineSearchTest::workOfTheSameOpsIsJoinedAcrossPasses() {
   QStringList links;
   for (const TimelineTrack& track : tracks)
     for (const auto& [forward, backward] : acrossPasses(track)) {
-      QVERIFY(!track.items[forward].isBackward && track.items[backward].isBackward);
+      QVERIFY(track.items[forward].phase == Phase::Forward && track.items[backward].phase == Phase::Backward);
       links.append(track.items[forward].label + QStringLiteral(">") + track.items[backward].label);
     }
   QCOMPARE(links, QStringList({"a>a", "R(a, b)>a"}));

@@ -5,6 +5,7 @@
 #include "core/profile/stats.h"
 #include "ui/theme/format.h"
 #include "ui/timings/kernel_name.h"
+#include "ui/timings/pass_look.h"
 #include "ui/timings/step_category.h"
 #include "ui/timings/step_tip.h"
 #include "ui/widgets/tip_lines.h"
@@ -63,7 +64,7 @@ class BoxBuilder {
     if (node.level > TimeLevel::Pass) box.owners = ownersOf(node);
     if (node.steps.empty()) return box;
     const StepRecord& first = m_variant.steps[node.steps.front()];
-    box.isBackward = first.phase == "backward";
+    box.phase = phaseNamed(first.phase);
     box.isFused = node.level == TimeLevel::Step && !first.rule.empty();
     if (node.level >= TimeLevel::Step) box.category = categoryOf(first, m_graph);
     return box;
@@ -90,9 +91,7 @@ class BoxBuilder {
   }
 
   QString labelOf(const TimeNode& node) const {
-    if (node.level == TimeLevel::Pass && node.name == "forward") return translated("Forward →");
-    if (node.level == TimeLevel::Pass && node.name == "backward") return translated("← Backward");
-    const QString name = shortName(node);
+    const QString name = node.level == TimeLevel::Pass ? passLabel(toQt(node.name)) : shortName(node);
     return node.count == 1 ? name : translated("%1 × %2").arg(name).arg(node.count);
   }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/graph/graph.h"
+#include "core/graph/phase.h"
 #include "core/profile/time_tree.h"
 
 #include <QRegularExpression>
@@ -28,7 +29,7 @@ struct FlameBox {
   QStringList owners;    // none of the plan and its passes
   std::string category;  // of its op, for its color; empty for what holds several
   bool isFused = false;
-  bool isBackward = false;
+  Phase phase = Phase::Forward;
   bool isEstimate = false;
 
   double lengthNs() const { return endNs - startNs; }

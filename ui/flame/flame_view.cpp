@@ -4,6 +4,7 @@
 
 #include "ui/theme/format.h"
 #include "ui/theme/svg_picture.h"
+#include "ui/timings/pass_look.h"
 #include "ui/widgets/plot_painting.h"
 #include "ui/widgets/view_events.h"
 
@@ -271,7 +272,7 @@ QColor FlameView::fillOf(const FlameBox& box, const Theme& theme) const {
   const ThemeColors& colors = theme.colors();
   switch (box.level) {
     case TimeLevel::Plan: return mixed(colors.dimText, colors.base, 0.25);
-    case TimeLevel::Pass: return mixed(box.isBackward ? colors.backward : colors.forward, colors.base, 0.28);
+    case TimeLevel::Pass: return mixed(passColor(colors, box.phase), colors.base, 0.28);
     case TimeLevel::Group: return mixed(colors.neutral, colors.base, 0.22);
     case TimeLevel::Step: return mixed(theme.categoryColor(box.category), colors.base, 0.55);
     case TimeLevel::Part: return mixed(colors.dimText, colors.base, 0.12);
@@ -289,7 +290,7 @@ void FlameView::paintBox(QPainter& painter, const Theme& theme, std::size_t inde
   if (box.isEstimate) painter.fillRect(area, QBrush(mixed(colors.dimText, fill, 0.35), Qt::BDiagPattern));
   const bool isMarked = isSelected(box);
   if (area.width() >= 3.0) {
-    const QColor fused = box.isBackward ? colors.backward : colors.forward;
+    const QColor fused = passColor(colors, box.phase);
     const QColor border = isMarked ? colors.accent : box.isFused ? fused : mixed(fill, colors.text, 0.75);
     painter.setPen(QPen(border, isMarked || box.isFused ? 2.0 : 1.0, box.isEstimate ? Qt::DashLine : Qt::SolidLine));
     painter.setBrush(Qt::NoBrush);

@@ -138,9 +138,10 @@ QString stageSummary(const Analysis& analysis, FusionStage stage) {
 QString planSummary(const Analysis& analysis) {
   if (!analysis.isRunnable()) return QString();
   QStringList parts = {stepText(analysis, Phase::Forward, translated("Forward"))};
-  if (analysis.graph().pass() == ExecutionMode::Training) {
+  if (analysis.graph().pass() == ExecutionMode::Training)
     parts.append(stepText(analysis, Phase::Backward, translated("backward")));
-  }
+  if (stepsOf(*analysis.fusedPlan, Phase::Optimizer) > 0)
+    parts.append(stepText(analysis, Phase::Optimizer, translated("optimizer")));
   parts.append(peakText(analysis));
   if (const std::int64_t bytes = analysis.fusedPlan->hostBytes; bytes > 0)
     parts.append(translated("%1 offloaded to host memory").arg(formatByteCount(bytes)));

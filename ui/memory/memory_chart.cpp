@@ -4,6 +4,7 @@
 
 #include "core/support/text.h"
 #include "ui/theme/format.h"
+#include "ui/timings/pass_look.h"
 #include "ui/widgets/axis_range.h"
 #include "ui/widgets/plot_painting.h"
 #include "ui/widgets/view_events.h"
@@ -63,9 +64,9 @@ QSize MemoryChart::minimumSizeHint() const { return {260, 140}; }
 /// From the bottom upwards.
 const std::vector<MemoryPurpose>& MemoryChart::shown() const {
   static const std::vector<MemoryPurpose> changing = {MemoryPurpose::Kept, MemoryPurpose::Passing};
-  static const std::vector<MemoryPurpose> all = {MemoryPurpose::Parameters, MemoryPurpose::ParameterGradients,
-                                                 MemoryPurpose::InputsAndOutputs, MemoryPurpose::Kept,
-                                                 MemoryPurpose::Passing};
+  static const std::vector<MemoryPurpose> all = {MemoryPurpose::Parameters,     MemoryPurpose::ParameterGradients,
+                                                 MemoryPurpose::OptimizerState, MemoryPurpose::InputsAndOutputs,
+                                                 MemoryPurpose::Kept,           MemoryPurpose::Passing};
   return m_isOnlyChanging ? changing : all;
 }
 
@@ -209,6 +210,7 @@ QBrush MemoryChart::brushOf(MemoryPurpose purpose) const {
   switch (purpose) {
     case MemoryPurpose::Parameters: return faded(colors.gemm, 0.75);
     case MemoryPurpose::ParameterGradients: return {colors.gemm, Qt::BDiagPattern};
+    case MemoryPurpose::OptimizerState: return {colors.gemm, Qt::CrossPattern};
     case MemoryPurpose::InputsAndOutputs: return faded(colors.neutral, 0.75);
     case MemoryPurpose::Kept: return faded(colors.activation, 0.8);
     case MemoryPurpose::Passing: return {colors.backward, Qt::Dense4Pattern};
@@ -223,7 +225,7 @@ void MemoryChart::paintEvent(QPaintEvent*) {
   painter.setFont(plotFont());
   paintAxes(painter);
   paintColumns(painter);
-  paintBackwardBorder(painter);
+  paintPassBorders(painter);
   paintMarks(painter);
   paintNames(painter);
   if (!m_isOnlyChanging) paintAllocated(painter);
@@ -276,18 +278,35 @@ void MemoryChart::paintColumn(QPainter& painter, const MemoryColumn& column, con
   }
 }
 
-void MemoryChart::paintBackwardBorder(QPainter& painter) const {
-  const auto first = std::ranges::find_if(m_plot.columns, &MemoryColumn::isBackward);
-  if (first == m_plot.columns.end() || first == m_plot.columns.begin()) return;
+/// Where the pass begins, if another one ends there.
+std::optional<double> MemoryChart::paintBorder(QPainter& painter, Phase phase) const {
+  const auto first = std::ranges::find(m_plot.columns, phase, &MemoryColumn::phase);
+  if (first == m_plot.columns.end() || first == m_plot.columns.begin()) return std::nullopt;
   const QRectF area = plotArea();
   const double x = std::round(areaOf(static_cast<std::size_t>(first - m_plot.columns.begin())).left()) - 0.5;
   painter.setPen(QPen(m_theme.colors().text, 1.0, Qt::DashLine));
   painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
+  return x;
+}
+
+/// The optimizer has few steps, and is named where backward leaves room at the end.
+void MemoryChart::paintPassBorders(QPainter& painter) const {
+  const std::optional<double> backward = paintBorder(painter, Phase::Backward);
+  const std::optional<double> optimizer = paintBorder(painter, Phase::Optimizer);
+  const QRectF area = plotArea();
   const QRectF names(area.left(), area.top() - plotTextHeight(), area.width(), plotTextHeight());
-  painter.setPen(m_theme.colors().forward);
-  painter.drawText(QRectF(names.topLeft(), QPointF(x - kAxisGapPx, names.bottom())), Qt::AlignRight, tr("forward"));
-  painter.setPen(m_theme.colors().backward);
-  painter.drawText(QRectF(QPointF(x + kAxisGapPx, names.top()), names.bottomRight()), Qt::AlignLeft, tr("backward"));
+  const auto paintName = [&](double left, double right, Qt::Alignment side, Phase phase) {
+    painter.setPen(passColor(m_theme.colors(), phase));
+    painter.drawText(QRectF(QPointF(left, names.top()), QPointF(right, names.bottom())), side, toQt(phaseName(phase)));
+  };
+  double backwardEnd = area.left();
+  if (backward) {
+    paintName(area.left(), *backward - kAxisGapPx, Qt::AlignRight, Phase::Forward);
+    paintName(*backward + kAxisGapPx, area.right(), Qt::AlignLeft, Phase::Backward);
+    backwardEnd = *backward + kAxisGapPx + plotTextWidth(toQt(phaseName(Phase::Backward)));
+  }
+  if (optimizer && backwardEnd + kAxisGapPx + plotTextWidth(toQt(phaseName(Phase::Optimizer))) < area.right())
+    paintName(area.left(), area.right(), Qt::AlignRight, Phase::Optimizer);
 }
 
 /// The columns of the selected ops, and the one that the keys stand on.

@@ -72,7 +72,8 @@ class MemoryChart : public QWidget {
   void paintColumn(QPainter& painter, const MemoryColumn& column, const QRectF& place) const;
   void paintNames(QPainter& painter) const;
   void paintMarks(QPainter& painter) const;
-  void paintBackwardBorder(QPainter& painter) const;
+  void paintPassBorders(QPainter& painter) const;
+  std::optional<double> paintBorder(QPainter& painter, Phase phase) const;
   void paintAllocated(QPainter& painter) const;
   void paintLegend(QPainter& painter) const;
 

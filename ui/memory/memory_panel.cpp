@@ -21,7 +21,7 @@ constexpr int kTablePx = 480;
 /// As far as filters ask for it.
 StepRecord stepOf(const MemoryColumn& column) {
   StepRecord step{.name = column.label.toStdString(),
-                  .phase = column.isBackward ? "backward" : "forward",
+                  .phase = std::string(phaseName(column.phase)),
                   .kernel = column.kernel,
                   .ops = column.ops};
   for (const QString& owner : column.owners) step.owners.push_back(owner.toStdString());
@@ -79,7 +79,8 @@ void MemoryPanel::fillHead() {
   m_plan->addItem(tr("Fused plan"), true);
   m_plan->addItem(tr("Unfused plan"), false);
   m_plan->setAccessibleName(tr("Plan to show"));
-  m_onlyChanging->setToolTip(tr("Hides parameters and their gradients, and the pipeline's inputs and outputs"));
+  m_onlyChanging->setToolTip(
+      tr("Hides parameters, their gradients, the optimizer's state, and the pipeline's inputs and outputs"));
   m_head->setContentsMargins(10, 6, 10, 6);
   m_head->addWidget(m_caption, 1);
   m_head->addWidget(m_view);

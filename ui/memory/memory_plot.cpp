@@ -18,13 +18,11 @@ namespace {
 
 const Step& stepAt(const Plan& plan, int index) { return plan.steps[static_cast<std::size_t>(index)]; }
 
-QString nameOf(const QString& step, bool isBackward) {
-  return isBackward ? translated("%1 (backward)").arg(step) : step;
+QString nameOf(const QString& step, Phase phase) {
+  return phase == Phase::Backward ? translated("%1 (backward)").arg(step) : step;
 }
 
-QString nameOf(const Plan& plan, int step) {
-  return nameOf(toQt(stepAt(plan, step).name), stepAt(plan, step).phase == Phase::Backward);
-}
+QString nameOf(const Plan& plan, int step) { return nameOf(toQt(stepAt(plan, step).name), stepAt(plan, step).phase); }
 
 QStringList ownersOf(const Graph& graph, const Step& step) {
   QStringList owners;
@@ -55,7 +53,7 @@ MemoryColumn columnOf(const Graph& graph, const Plan& plan, const StepMemory& me
           .owners = ownersOf(graph, step),
           .ops = std::move(ops),
           .kernel = step.kernel,
-          .isBackward = step.phase == Phase::Backward,
+          .phase = step.phase,
           .bytes = memory.bytes};
 }
 
@@ -105,12 +103,11 @@ std::int64_t sumOf(const std::vector<KeptRow>& rows, std::optional<std::int64_t>
 
 QString tipOf(const MemoryColumn& column) {
   return QStringLiteral("<b>%1</b><br>%2")
-      .arg(nameOf(column.label, column.isBackward).toHtmlEscaped(), factsOf(column).join(QStringLiteral("<br>")));
+      .arg(nameOf(column.label, column.phase).toHtmlEscaped(), factsOf(column).join(QStringLiteral("<br>")));
 }
 
 QString wordsOf(const MemoryColumn& column) {
-  return QStringLiteral("%1: %2").arg(nameOf(column.label, column.isBackward),
-                                      factsOf(column).join(QStringLiteral(", ")));
+  return QStringLiteral("%1: %2").arg(nameOf(column.label, column.phase), factsOf(column).join(QStringLiteral(", ")));
 }
 
 MemoryPlot onlyColumns(MemoryPlot plot, const std::function<bool(const MemoryColumn&)>& keeps) {

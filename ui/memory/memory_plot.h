@@ -26,7 +26,7 @@ struct MemoryColumn {
   QStringList owners;
   std::vector<std::string> ops;  // of the graph
   std::string kernel;
-  bool isBackward = false;
+  Phase phase = Phase::Forward;
   std::array<std::int64_t, kNumMemoryPurposes> bytes{};
 
   std::int64_t of(MemoryPurpose purpose) const { return bytes[static_cast<std::size_t>(purpose)]; }

@@ -294,7 +294,16 @@ void RooflinePainter::paintArrow(const RooflineArrow& arrow, const QPen& pen) {
   }
 }
 
-/// Forward a circle, backward a diamond; filled in the fused plan. What is not selected fades where something is.
+void RooflinePainter::paintShape(Phase phase, QPointF centre, double size) {
+  switch (phase) {
+    case Phase::Forward: return m_painter.drawEllipse(centre, size, size);
+    case Phase::Backward: return void(m_painter.drawPolygon(diamond(centre, size)));
+    case Phase::Optimizer: return m_painter.drawRect(QRectF(centre - QPointF(size, size), QSizeF(2 * size, 2 * size)));
+  }
+}
+
+/// Forward a circle, backward a diamond, the optimizer a square; filled in the fused plan. What is not selected fades
+/// where something is.
 void RooflinePainter::paintDot(const RooflineDot& dot) {
   const ThemeColors& colors = m_theme.colors();
   const bool isMarked = isSelected(dot);
@@ -302,9 +311,7 @@ void RooflinePainter::paintDot(const RooflineDot& dot) {
   const QColor color = m_theme.categoryColor(dot.category);
   const QPointF centre = m_scale.centreOf(dot);
   const double radius = m_scale.radiusOf(dot);
-  const auto draw = [&](double size) {
-    dot.isBackward ? void(m_painter.drawPolygon(diamond(centre, size))) : m_painter.drawEllipse(centre, size, size);
-  };
+  const auto draw = [&](double size) { paintShape(dot.phase, centre, size); };
   m_painter.setBrush(faded(color, strength * (dot.isOfFusedPlan ? 0.75 : 0.12)));
   m_painter.setPen(QPen(isMarked ? colors.accent : faded(color, strength), isMarked ? 2.5 : 1.6));
   draw(radius);
@@ -375,12 +382,11 @@ void RooflinePainter::paintLegend() {
                        Qt::AlignLeft | Qt::AlignVCenter, words);
     x = end + kKeysApartPx;
   };
-  const auto addDot = [&](const QString& words, const QColor& fill, bool isDiamond) {
-    add(2 * kKeyMarkPx, words, [&, fill, isDiamond](QPointF left) {
+  const auto addDot = [&](const QString& words, const QColor& fill, Phase phase) {
+    add(2 * kKeyMarkPx, words, [&, fill, phase](QPointF left) {
       const QPointF centre = left + QPointF(kKeyMarkPx, 0);
       m_painter.setBrush(fill);
-      isDiamond ? void(m_painter.drawPolygon(diamond(centre, kKeyMarkPx)))
-                : m_painter.drawEllipse(centre, kKeyMarkPx, kKeyMarkPx);
+      paintShape(phase, centre, kKeyMarkPx);
     });
   };
   const auto addLine = [&](const QString& words, const QPen& pen) {
@@ -389,9 +395,11 @@ void RooflinePainter::paintLegend() {
       m_painter.drawLine(left, left + QPointF(kKeyLinePx, 0));
     });
   };
-  addDot(translated("forward, unfused"), Qt::transparent, false);
-  addDot(translated("forward, fused"), colors.dimText, false);
-  addDot(translated("backward"), colors.dimText, true);
+  addDot(translated("forward, unfused"), Qt::transparent, Phase::Forward);
+  addDot(translated("forward, fused"), colors.dimText, Phase::Forward);
+  addDot(translated("backward"), colors.dimText, Phase::Backward);
+  if (std::ranges::count(plot().dots, Phase::Optimizer, &RooflineDot::phase) > 0)
+    addDot(translated("optimizer"), colors.dimText, Phase::Optimizer);
   if (!plot().arrows.empty())
     addLine(translated("to the fused op that replaces it"), QPen(faded(colors.dimText, 0.6), 1.0));
   addLine(translated("measured peak"), QPen(colors.text, 1.5));

@@ -77,6 +77,7 @@ class RooflinePainter {
   void paintArrows(bool isMarked);
   void paintArrow(const RooflineArrow& arrow, const QPen& pen);
   void paintDot(const RooflineDot& dot);
+  void paintShape(Phase phase, QPointF centre, double size);
   void paintLabels();
   void paintLegend();
   std::optional<QRectF> freePlace(const QRectF& dot, QSizeF size, const std::vector<QRectF>& taken) const;

@@ -75,7 +75,7 @@ std::optional<std::size_t> RooflineView::inOtherPlan() const {
   }
   const RooflineDot& here = *currentDot();
   const auto same = std::ranges::find_if(m_plot.dots, [&](const RooflineDot& dot) {
-    return dot.isOfFusedPlan != here.isOfFusedPlan && dot.isBackward == here.isBackward && dot.label == here.label;
+    return dot.isOfFusedPlan != here.isOfFusedPlan && dot.phase == here.phase && dot.label == here.label;
   });
   if (same == m_plot.dots.end()) return std::nullopt;
   return static_cast<std::size_t>(same - m_plot.dots.begin());

@@ -37,7 +37,7 @@ RooflineDot dotOf(const StepRecord& step, const VariantRecord& variant, const Ef
   RooflineDot dot{.label = toQt(step.name),
                   .category = categoryOf(step, graph),
                   .isOfFusedPlan = variant.name == "fused",
-                  .isBackward = step.phase == "backward",
+                  .phase = phaseNamed(step.phase),
                   .intensity = made.intensity(),
                   .gflops = made.gflops(),
                   .timeNs = made.timeNs};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/graph/graph.h"
+#include "core/graph/phase.h"
 #include "core/profile/run_record.h"
 #include "ui/widgets/axis_range.h"
 
@@ -24,7 +25,7 @@ struct RooflineDot {
   QStringList owners;
   std::string category;
   bool isOfFusedPlan = false;
-  bool isBackward = false;
+  Phase phase = Phase::Forward;
   double intensity = 0.0;  // FLOP per byte
   double gflops = 0.0;
   double timeNs = 0.0;

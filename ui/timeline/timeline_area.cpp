@@ -76,7 +76,7 @@ QString nameOf(const TimelineItem& item, SumsBy by) {
 /// Work of the same name forward and backward is not the same step.
 QString passOf(const TimelineItem& item, SumsBy by) {
   if (by != SumsBy::Step || item.step < 0 || item.level == TimelineLevel::Pass) return {};
-  return item.isBackward ? QStringLiteral("backward") : QStringLiteral("forward");
+  return toQt(phaseName(item.phase));
 }
 
 double medianOf(std::vector<double> values) {

@@ -37,7 +37,7 @@ enum class SumsBy { Step, Category, Kernel };
 struct TimelineSum {
   std::size_t track = 0;
   QString name;  // empty: the sum of the track
-  QString pass;  // "forward", "backward"; empty: of both, or of neither
+  QString pass;  // "forward", "backward", "optimizer"; empty: of both, or of neither
   int count = 0;
   double sumNs = 0.0;
   double medianNs = 0.0;  // of the parts

@@ -11,11 +11,11 @@ namespace fuseline::ui {
 namespace {
 
 /// Steps by the pass and an op of theirs.
-std::multimap<std::pair<bool, std::string>, std::size_t> stepsByOp(const TimelineTrack& track) {
-  std::multimap<std::pair<bool, std::string>, std::size_t> byOp;
+std::multimap<std::pair<Phase, std::string>, std::size_t> stepsByOp(const TimelineTrack& track) {
+  std::multimap<std::pair<Phase, std::string>, std::size_t> byOp;
   for (std::size_t i = 0; i < track.items.size(); ++i)
     if (track.items[i].level == TimelineLevel::Step)
-      for (const std::string& op : track.items[i].ops) byOp.emplace(std::pair(track.items[i].isBackward, op), i);
+      for (const std::string& op : track.items[i].ops) byOp.emplace(std::pair(track.items[i].phase, op), i);
   return byOp;
 }
 
@@ -45,13 +45,13 @@ std::vector<TimelineLink> linksBetween(const TimelineTrack& a, const TimelineTra
 
 std::vector<TimelineLink> sameWork(const TimelineTrack& a, const TimelineTrack& b) {
   return linksBetween(
-      a, b, [](const TimelineItem&) { return true; }, [](const TimelineItem& item) { return item.isBackward; });
+      a, b, [](const TimelineItem&) { return true; }, [](const TimelineItem& item) { return item.phase; });
 }
 
 std::vector<TimelineLink> acrossPasses(const TimelineTrack& track) {
   return linksBetween(
-      track, track, [](const TimelineItem& item) { return !item.isBackward; },
-      [](const TimelineItem&) { return true; });
+      track, track, [](const TimelineItem& item) { return item.phase == Phase::Forward; },
+      [](const TimelineItem&) { return Phase::Backward; });
 }
 
 }  // namespace fuseline::ui

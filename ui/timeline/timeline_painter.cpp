@@ -4,6 +4,7 @@
 
 #include "ui/theme/format.h"
 #include "ui/timeline/timeline_selection.h"
+#include "ui/timings/pass_look.h"
 #include "ui/widgets/plot_painting.h"
 #include "ui/widgets/translated.h"
 
@@ -179,8 +180,7 @@ void TimelinePainter::paintPin(std::size_t track) {
 /// Passes in their own color, launches without one, all else in that of its op.
 QColor TimelinePainter::fillOf(const TimelineItem& item) const {
   const ThemeColors& colors = m_theme.colors();
-  if (item.level == TimelineLevel::Pass)
-    return mixed(item.isBackward ? colors.backward : colors.forward, colors.base, 0.28);
+  if (item.level == TimelineLevel::Pass) return mixed(passColor(colors, item.phase), colors.base, 0.28);
   if (item.level == TimelineLevel::Launch) return mixed(colors.dimText, colors.base, 0.3);
   return mixed(m_theme.categoryColor(item.category), colors.base, item.level == TimelineLevel::Step ? 0.55 : 0.35);
 }
@@ -195,7 +195,7 @@ void TimelinePainter::paintCell(std::size_t track, const TimelineCell& cell) {
   const ThemeColors& colors = m_theme.colors();
   const bool isMarked = isSelected(item);
   if (area.width() >= 2.0 || isMarked) {
-    const QColor fused = item.isBackward ? colors.backward : colors.forward;
+    const QColor fused = passColor(colors, item.phase);
     const QColor line = isMarked ? colors.accent : item.isFused ? fused : mixed(fill, colors.text, 0.75);
     m_painter.setPen(QPen(line, isMarked || item.isFused ? 2.0 : 1.0));
     m_painter.setBrush(Qt::NoBrush);

@@ -5,6 +5,7 @@
 #include "core/profile/launch_wait.h"
 #include "ui/theme/format.h"
 #include "ui/timings/kernel_name.h"
+#include "ui/timings/pass_look.h"
 #include "ui/timings/step_category.h"
 #include "ui/timings/step_tip.h"
 #include "ui/widgets/tip_lines.h"
@@ -90,7 +91,7 @@ class TrackBuilder {
                       .row = row,
                       .startNs = static_cast<double>(box.startNs),
                       .endNs = static_cast<double>(box.endNs),
-                      .isBackward = step && step->phase == "backward"};
+                      .phase = step ? phaseNamed(step->phase) : Phase::Forward};
     const ActivityRecord* activity = activityOf(m_variant, box);
     if (box.level == TimelineLevel::RankStep) item.waitNs = rankWaitNs(box);
     item.label = labelOf(box, step, activity);
@@ -108,15 +109,11 @@ class TrackBuilder {
     m_track.items.push_back(std::move(item));
   }
 
-  static QString passLabel(const StepRecord& step) {
-    return step.phase == "backward" ? translated("← Backward") : translated("Forward →");
-  }
-
   static QString labelOf(const TimelineBox& box, const StepRecord* step, const ActivityRecord* activity) {
     if (activity) return shortKernelName(activity->name);
     if (!step) return translated("all launches");
     if (box.level == TimelineLevel::Launch) return translated("launch %1").arg(toQt(step->name));
-    return box.level == TimelineLevel::Pass ? passLabel(*step) : toQt(step->name);
+    return box.level == TimelineLevel::Pass ? passLabel(toQt(step->phase)) : toQt(step->name);
   }
 
   /// Empty if the device did not wait, or if it is unknown.
@@ -153,7 +150,7 @@ class TrackBuilder {
     if (box.level == TimelineLevel::RankStep) return rankTip(box, *step);
     if (box.level == TimelineLevel::Launch) return launchTip(box, step);
     if (!activity && box.level == TimelineLevel::Step) return stepTip(*step, box, totalNs, waitTip(box));
-    const QString name = activity ? toQt(activity->name).toHtmlEscaped() : passLabel(*step);
+    const QString name = activity ? toQt(activity->name).toHtmlEscaped() : passLabel(toQt(step->phase));
     QString tip = QStringLiteral("<b>%1</b>").arg(name) + tipLine(timesText(box, totalNs));
     if (activity && !activity->configuration.empty()) tip += tipLine(toQt(activity->configuration).toHtmlEscaped());
     if (activity && step) tip += tipLine(toQt(step->range()).toHtmlEscaped());

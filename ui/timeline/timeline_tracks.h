@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/graph/graph.h"
+#include "core/graph/phase.h"
 #include "core/profile/timeline.h"
 #include "ui/timeline/timeline_range.h"
 
@@ -33,7 +34,7 @@ struct TimelineItem {
   std::vector<std::string> ops;
   std::string category;  // of its op, for its color; empty for a pass
   bool isFused = false;
-  bool isBackward = false;
+  Phase phase = Phase::Forward;
   double waitNs = 0.0;  // at its start: for other ranks, in a collective
 };
 

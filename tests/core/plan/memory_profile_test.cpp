@@ -65,6 +65,20 @@ TEST(MemoryProfile, KeptTensorsNameWhoReadsThem) {
   EXPECT_EQ(profile.kept[1].readers, (std::vector<NodeId>{2}));
 }
 
+/// Two moments of 320 elements, and the counter of 8 bytes.
+TEST(MemoryProfile, NamesTheStateOfAnOptimizer) {
+  const Graph graph = chain(DType::F32, {4, 8}, {linear(40, "fc")}).withOptimizer(AdamW());
+  const Plan plan = makePlan(graph, unfused(graph));
+  const MemoryProfile profile = memoryProfile(plan);
+  for (const StepMemory& memory : profile.steps) {
+    EXPECT_EQ(memory.of(MemoryPurpose::Parameters), 1280);
+    EXPECT_EQ(memory.of(MemoryPurpose::OptimizerState), 2 * 1280 + 8);
+  }
+  const std::string text = toString(profile, plan, graph);
+  EXPECT_NE(text.find(" optimizer in and out "), std::string::npos) << text;
+  EXPECT_NE(text.find("\noptimizer AdamW "), std::string::npos) << text;
+}
+
 TEST(MemoryProfile, InInferenceNothingIsKept) {
   const Graph graph =
       chain(DType::F32, {4, 8}, {linear(16, "fc"), link("GELU"), linear(4)}, {.pass = ExecutionMode::Inference});
