@@ -62,6 +62,7 @@ void addOptions(QCommandLineParser& parser) {
   };
   add("worker", "Command that runs pipelines, such as \"ssh gpu-box fuseline worker\".", "command");
   add("theme", "system, light, dark or high-contrast.", "theme");
+  add("density", "comfortable or compact.", "density");
   add("screenshot", "Save a screenshot of the window and exit.", "file.png");
   add("drawing", "Save a drawing of the pipeline and exit. The file extension selects SVG, PNG or PDF.", "file.svg");
   add("without-pipeline", "Do not embed the pipeline in the drawing. Such a drawing cannot be opened again.");
@@ -122,6 +123,16 @@ Result<void> checkTheme(const QCommandLineParser& parser) {
   return Error{QApplication::translate("main", "--theme %1: expected system, light, dark or high-contrast.")
                    .arg(name)
                    .toStdString()};
+}
+
+/// Errors: an unknown density.
+Result<ui::Density> densityChoice(const QCommandLineParser& parser) {
+  const QString name = parser.value("density");
+  if (name == "comfortable" || (name.isEmpty() && isPicture(parser))) return ui::Density::Comfortable;
+  if (name == "compact") return ui::Density::Compact;
+  if (name.isEmpty()) return static_cast<ui::Density>(QSettings().value("view/density", 0).toInt());
+  return Error{
+      QApplication::translate("main", "--density %1: expected comfortable or compact.").arg(name).toStdString()};
 }
 
 ui::ThemeChoice keptTheme() { return static_cast<ui::ThemeChoice>(QSettings().value("view/theme", 0).toInt()); }
@@ -318,10 +329,13 @@ int main(int argc, char** argv) {
   if (const Result<void> theme = checkTheme(parser); !theme)
     return refuse(QString::fromStdString(theme.error().message));
   if (parser.isSet("reset-settings")) QSettings().clear();
+  const Result<ui::Density> density = densityChoice(parser);
+  if (!density) return refuse(QString::fromStdString(density.error().message));
   const QTemporaryDir askPassFolder;
   answerForSsh(askPassFolder);
   ui::Theme theme;
   theme.apply(themeChoice(parser));
+  if (*density != theme.density()) theme.setDensity(*density);
   const ui::SystemPalette systemPalette(theme);
   const std::unique_ptr<BackendRegistry> registry = makeBackendRegistry();
   ui::Session session(

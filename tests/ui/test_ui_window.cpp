@@ -95,6 +95,11 @@ class WindowTest : public QObject {
   void keysOfCommandsAreChanged();
   void keysAreTakenFromTheirFormerCommand();
   void changedKeysAreKept();
+  void aLayoutOfAHighWindowFitsALowOne();
+  void f1ExplainsTheSelectedOp();
+  void theEarlierFileIsKept();
+  void tabsHaveIcons();
+  void compactButtonsAreLower();
   void aboutNamesTheDevices();
   void theThemeFollowsTheDesktop();
   void longMessagesAreShownInFullByAButton();
@@ -235,6 +240,94 @@ void WindowTest::aLowWindowKeepsRoomForTheCanvas() {
   QDockWidget& plan = window.panes().dock(QStringLiteral("plan"));
   QVERIFY(window.tabifiedDockWidgets(&plan).contains(&window.panes().dock(QStringLiteral("timings"))));
   QVERIFY(window.panes().isInSight(window.plan()));
+}
+
+void WindowTest::aLayoutOfAHighWindowFitsALowOne() {
+  Theme theme;
+  Session session{SessionSettings()};
+  TestWindow window(session, theme, Persistence::None);
+  window.resize(1600, 1000);
+  window.panes().restoreDefaultLayout();
+  window.show();
+  session.openText(smallPipeline(), QStringLiteral("high"));
+  QVERIFY(QTest::qWaitForWindowExposed(&window));
+  window.resize(960, 560);
+  QCoreApplication::processEvents();
+  window.panes().restoreDefaultLayout();
+  QTRY_VERIFY2(window.canvas().height() >= 240, qPrintable(QString::number(window.canvas().height())));
+  QVERIFY(window.panes().isInSight(window.plan()));
+  window.resize(1600, 1000);
+  QCoreApplication::processEvents();
+  window.panes().restoreDefaultLayout();
+  QTRY_VERIFY2(window.canvas().height() >= 300, qPrintable(QString::number(window.canvas().height())));
+  QTRY_VERIFY(window.panes().isInSight(window.plan()) && window.panes().isInSight(window.timings()));
+}
+
+void WindowTest::f1ExplainsTheSelectedOp() {
+  Fixture f(smallPipeline());
+  f.window.show();
+  f.session.selection().select({QStringLiteral("norm")});
+  named<QAction>(f.window, "Help on the selected op")->trigger();
+  const auto* guide = f.window.findChild<GuideWindow*>();
+  QVERIFY(guide && guide->isVisible());
+  QVERIFY(guide->windowTitle().contains(QStringLiteral("RMSNorm")));
+  const QString text = guide->text().toPlainText();
+  QVERIFY2(text.contains(QStringLiteral("formula")) && text.contains(QStringLiteral("eps")), qPrintable(text));
+  f.window.helpMenu().showGuide(QStringLiteral("start"));
+  QCOMPARE(guide->windowTitle(), QStringLiteral("Guide"));
+}
+
+void WindowTest::theEarlierFileIsKept() {
+  const testing::TemporaryFolder folder;
+  const QString path = QString::fromStdString((folder.path() / "kept.fuseline").string());
+  Fixture f(smallPipeline());
+  QVERIFY(f.session.pipeline().save(path).hasValue());
+  const auto contentOf = [](const QString& name) {
+    QFile file(name);
+    return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
+  };
+  const QByteArray first = contentOf(path);
+  const auto saveEdited = [&](double eps) {
+    QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "norm", .name = "eps", .value = eps}));
+    QVERIFY(f.window.files().save());
+  };
+  saveEdited(1e-3);
+  QVERIFY2(!QFile::exists(path + u'~'), "only where the user wants it");
+  const QByteArray second = contentOf(path);
+  named<QAction>(f.window, "Keep backup copies")->trigger();
+  saveEdited(1e-2);
+  QCOMPARE(contentOf(path + u'~'), second);
+  QVERIFY(first != second && contentOf(path) != second);
+}
+
+void WindowTest::tabsHaveIcons() {
+  Fixture f(smallPipeline());
+  f.window.show();
+  QVERIFY(QTest::qWaitForWindowExposed(&f.window));
+  int numTabs = 0;
+  const auto areThere = [&] {
+    numTabs = 0;
+    for (const QTabBar* tabs : f.window.findChildren<QTabBar*>(Qt::FindDirectChildrenOnly))
+      for (int tab = 0; tab < tabs->count(); ++tab, ++numTabs)
+        if (tabs->isVisible() && tabs->tabIcon(tab).isNull()) return false;
+    return true;
+  };
+  QTRY_VERIFY(areThere());
+  QVERIFY(numTabs > 10);
+  f.window.workspaces().show(QStringLiteral("profile"));
+  QTRY_VERIFY(areThere());
+}
+
+void WindowTest::compactButtonsAreLower() {
+  Fixture f(smallPipeline());
+  f.window.show();
+  const auto heightOf = [] { return QPushButton(QStringLiteral("Start")).sizeHint().height(); };
+  f.theme.setDensity(Density::Comfortable);
+  const int comfortable = heightOf();
+  named<QAction>(f.window, "Compact")->trigger();
+  QVERIFY2(heightOf() < comfortable, qPrintable(QString::number(comfortable)));
+  named<QAction>(f.window, "Comfortable")->trigger();
+  QCOMPARE(heightOf(), comfortable);
 }
 
 void WindowTest::profileGivesMeasurementsRoom() {
@@ -898,7 +991,7 @@ void WindowTest::furtherFilesGetWindowsOfTheirOwn() {
   QCOMPARE(asked, QStringList({example("gpt_mlp"), example("linear_bias")}));
 
   asked.clear();
-  f.window.files().newWindow();
+  f.window.files().openWindow();
   QCOMPARE(asked, QStringList({QString()}));
   QCOMPARE(f.session.pipeline().path(), example("llama_mlp"));
 }

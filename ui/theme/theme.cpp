@@ -9,7 +9,6 @@
 #include <QPainter>
 #include <QPixmapCache>
 #include <QScopedValueRollback>
-#include <QStyleFactory>
 #include <QSvgRenderer>
 
 #include <algorithm>
@@ -138,13 +137,19 @@ void Theme::apply(ThemeChoice choice) {
       choice == ThemeChoice::HighContrast || (isSystem && systemIsDark && isHighContrast(m_systemPalette));
   m_isDark = choice == ThemeChoice::Dark || isContrast || (isSystem && systemIsDark);
   m_colors = isContrast ? highContrastColors() : colorsOf(m_isDark);
-  QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
+  QApplication::setStyle(
+      new WindowStyle(m_density, isContrast ? WindowStyle::Outlines::OfTextColor : WindowStyle::Outlines::AsFusion));
   QApplication::setPalette(makePalette());
   // Fusion outlines fields with a darker tone, which a dark window swallows: there they are lighter instead.
   QPalette fields = makePalette();
   if (m_isDark && !isContrast) fields.setColor(QPalette::Base, QColor("#333842"));
   for (const char* widget : {"QCheckBox", "QLineEdit"}) QApplication::setPalette(fields, widget);
   Q_EMIT changed();
+}
+
+void Theme::setDensity(Density density) {
+  m_density = density;
+  apply(m_choice);
 }
 
 void Theme::setSystemPalette(const QPalette& palette) {

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ui/theme/window_style.h"
+
 #include <QColor>
 #include <QFont>
 #include <QIcon>
@@ -36,6 +38,9 @@ class Theme : public QObject {
   /// Sets style and palette of the application. System follows the brightness and the contrast of the desktop's own
   /// palette.
   void apply(ThemeChoice choice);
+  /// The same colors, with more or less room around texts.
+  void setDensity(Density density);
+  Density density() const { return m_density; }
   /// Changes colors only, for a picture: the application stays as it is. The background is white, or nearly black.
   void usePaperColors(bool isDark);
   /// Sets a changed palette of the desktop.
@@ -62,6 +67,7 @@ class Theme : public QObject {
   QPalette makePalette() const;
   QPalette m_systemPalette;
   ThemeChoice m_choice = ThemeChoice::System;
+  Density m_density = Density::Comfortable;
   bool m_isDark = false;
   bool m_isApplying = false;
   ThemeColors m_colors;

@@ -43,7 +43,12 @@ bool isUnreadable(const LoadedDocument& loaded) {
 }  // namespace
 
 FileCommands::FileCommands(Session& session, bool keepsRecent, QWidget& window)
-    : QObject(&window), m_session(session), m_window(window), m_recentFiles(keepsRecent), m_watch(session) {}
+    : QObject(&window),
+      m_session(session),
+      m_window(window),
+      m_recentFiles(keepsRecent),
+      m_backups(keepsRecent),
+      m_watch(session) {}
 
 bool FileCommands::succeeded(const Result<void>& outcome) {
   if (!outcome) say(toQt(outcome.error().message), Severity::Error);
@@ -229,6 +234,7 @@ bool FileCommands::saveAs() {
 }
 
 bool FileCommands::saveTo(const QString& path) {
+  if (!m_backups.keep(path)) say(tr("No backup: %1~ could not be written.").arg(path));
   if (!succeeded(m_session.pipeline().save(path))) return false;
   m_recentFiles.add(m_session.pipeline().path());
   return true;

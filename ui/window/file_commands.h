@@ -5,6 +5,7 @@
 #include "ui/session/file_watch.h"
 #include "ui/session/recent_files.h"
 #include "ui/session/session.h"
+#include "ui/widgets/backups.h"
 
 #include <QMenu>
 #include <QObject>
@@ -44,6 +45,7 @@ class FileCommands : public QObject {
   /// False when it was not saved, and the user knows. Asks first where another program changed the file.
   bool save();
   bool saveAs();
+  Backups& backups() { return m_backups; }
   void exportPipeline();
 
   /// False: the user wants to keep what is here.
@@ -58,7 +60,7 @@ class FileCommands : public QObject {
   /// Opens a window of its own for a file; an empty path: for none. Without one there are no further windows.
   using WindowOpener = std::function<bool(const QString& path)>;
   void setWindowOpener(WindowOpener opener) { m_openWindow = std::move(opener); }
-  void newWindow() { openWindow({}); }
+  void openWindow(const QString& path = {});
   void openWindows(const QStringList& paths);
 
   QStringList recentFiles() const { return m_recentFiles.paths(); }
@@ -91,12 +93,12 @@ class FileCommands : public QObject {
   /// Whether something is here that the file does not hold.
   bool isUnsaved();
   bool mayStopRun();
-  void openWindow(const QString& path);
   void addExample(QMenu& menu, const MeasuredExample& example);
 
   Session& m_session;
   QWidget& m_window;
   RecentFiles m_recentFiles;
+  Backups m_backups;
   FileWatch m_watch;
   Autosave* m_autosave = nullptr;
   QStringList m_exampleFolders;

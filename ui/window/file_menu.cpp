@@ -30,7 +30,7 @@ void FileMenu::addNewCommands() {
   m_toolBar.addAction(m_builder.add(
       m_menu, tr("&New"), QKeySequence::New, [this] { m_files.newDocument(); }, QStringLiteral("new")));
   m_builder.add(m_menu, tr("New &window"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_N),
-                [this] { m_files.newWindow(); });
+                [this] { m_files.openWindow(); });
   QMenu* templates = m_menu.addMenu(tr("New from &template"));
   for (const DocumentTemplate& entry : documentTemplates()) {
     QAction* action = templates->addAction(QStringLiteral("%1: %2").arg(toQt(entry.name), toQt(entry.summary)));
@@ -56,6 +56,11 @@ void FileMenu::addSaveCommands() {
       m_menu, tr("&Save"), QKeySequence::Save, [this] { m_files.save(); }, QStringLiteral("save")));
   m_builder.add(m_menu, tr("Save &as..."), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S),
                 [this] { m_files.saveAs(); });
+  QAction* backups = m_menu.addAction(tr("&Keep backup copies"));
+  backups->setCheckable(true);
+  backups->setChecked(m_files.backups().isOn());
+  backups->setToolTip(tr("Saving keeps the earlier file under its name with ~ at the end"));
+  connect(backups, &QAction::toggled, &m_files, [this](bool isOn) { m_files.backups().setOn(isOn); });
   m_builder.add(m_menu, tr("&Export pipeline..."), QKeySequence(Qt::CTRL | Qt::Key_E),
                 [this] { m_files.exportPipeline(); });
 }

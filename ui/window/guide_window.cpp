@@ -15,9 +15,9 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr QSize kSize = {1000, 720};
+constexpr QSize kSize = {1050, 720};
 constexpr int kPictureWidthPx = 740;
-constexpr int kListWidthPx = 190;
+constexpr int kListWidthPx = 240;
 constexpr int kMarginPx = 14;
 
 /// Pictures of the pages are resources, as wide as the text at most.
@@ -70,15 +70,30 @@ GuideWindow::GuideWindow(QWidget* parent)
 }
 
 void GuideWindow::load(int page) {
-  if (page >= 0) m_text->setMarkdown(toQt(guidePages()[static_cast<std::size_t>(page)].text));
+  if (page < 0) return;
+  setWindowTitle(tr("Guide"));
+  m_text->setMarkdown(toQt(guidePages()[static_cast<std::size_t>(page)].text));
+}
+
+void GuideWindow::bringToFront() {
+  show();
+  raise();
+  activateWindow();
+}
+
+/// A list that gets the keyboard chooses its first page.
+void GuideWindow::showCard(const QString& title, const QString& card) {
+  m_text->setFocus();
+  bringToFront();
+  m_pages->setCurrentRow(-1);
+  setWindowTitle(title);
+  m_text->setHtml(card);
 }
 
 void GuideWindow::showPage(const QString& name, const QString& heading) {
   for (int row = 0; row < m_pages->count(); ++row)
     if (toQt(guidePages()[static_cast<std::size_t>(row)].name) == name) m_pages->setCurrentRow(row);
-  show();
-  raise();
-  activateWindow();
+  bringToFront();
   const QTextBlock block = headingIn(*m_text->document(), heading);
   m_text->setTextCursor(block.isValid() ? QTextCursor(block) : QTextCursor(m_text->document()));
   const int top = m_text->cursorRect().top() + m_text->verticalScrollBar()->value() - kMarginPx;

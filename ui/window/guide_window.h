@@ -17,10 +17,13 @@ class GuideWindow : public QDialog {
 
   /// Brings a page to the front, with this heading on top; an empty one: its beginning.
   void showPage(const QString& name, const QString& heading = {});
+  /// Rich text that is no page, in their place.
+  void showCard(const QString& title, const QString& card);
   const QTextBrowser& text() const { return *m_text; }
 
  private:
   void load(int page);
+  void bringToFront();
   void findNext();
 
   QListWidget* m_pages;

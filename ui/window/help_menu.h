@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ui/canvas/canvas_scope.h"
 #include "ui/window/device_memory.h"
 #include "ui/window/guide_window.h"
 #include "ui/window/menu_builder.h"
@@ -20,8 +21,8 @@ class HelpMenu : public QObject {
 
  public:
   /// All of them live as long as the window does.
-  HelpMenu(MenuBuilder& builder, StartCommands& start, const DeviceMemory& devices, Persistence persistence,
-           QMenuBar& menus, QWidget& window);
+  HelpMenu(MenuBuilder& builder, StartCommands& start, const DeviceMemory& devices, const CanvasScope& scope,
+           Persistence persistence, QMenuBar& menus, QWidget& window);
 
   /// A page of the guide, from this heading on.
   GuideWindow& showGuide(const QString& page, const QString& heading = {});
@@ -29,10 +30,14 @@ class HelpMenu : public QObject {
 
  private:
   void addKeyCommands(const QMenuBar& menus);
+  void showKeys();
+  void showOpHelp();
+  GuideWindow& guide();
   void addGuideCommands();
   void addTours(StartCommands& start);
 
   MenuBuilder& m_builder;
+  const CanvasScope& m_scope;
   QWidget& m_window;
   QMenu& m_menu;
   GuideWindow* m_guide = nullptr;  // as soon as it was wanted

@@ -30,6 +30,7 @@
 #include "ui/tours/tour_bar.h"
 #include "ui/widgets/combo_accessible.h"
 #include "ui/widgets/file_choice.h"
+#include "ui/widgets/tab_icons.h"
 #include "ui/window/block_bar.h"
 #include "ui/window/block_commands.h"
 #include "ui/window/comparison_commands.h"
@@ -128,6 +129,7 @@ void MainWindow::createCentre() {
 }
 
 void MainWindow::createPanes() {
+  m_tabIcons = new TabIcons(*this, m_theme);
   m_comparison = new PipelineComparison(m_session, this);
   m_panes =
       new Panes(*this, *m_view, {m_session, *m_comparison, m_theme, m_persistence, *new RunFilter(m_session, this)});
@@ -177,7 +179,7 @@ void MainWindow::createMenus() {
                                 *menuBar()->addMenu(tr("&Run")), *this);
   connect(run, &RunMenu::message, this, &MainWindow::showMessage);
   createEscape();
-  m_help = new HelpMenu(*builder, *m_start, *m_devices, m_persistence, *menuBar(), *this);
+  m_help = new HelpMenu(*builder, *m_start, *m_devices, m_scene->scope(), m_persistence, *menuBar(), *this);
 }
 
 void MainWindow::createEscape() {
@@ -400,6 +402,7 @@ void MainWindow::childEvent(QChildEvent* event) {
   if (!tabs) return;
   tabs->setElideMode(Qt::ElideNone);
   tabs->setUsesScrollButtons(true);
+  m_tabIcons->follow(*tabs);
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {

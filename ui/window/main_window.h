@@ -30,6 +30,7 @@ class OverviewMap;
 class RunBar;
 class SelectionCommands;
 class StatusLine;
+class TabIcons;
 class TourBar;
 class ViewMemory;
 
@@ -102,6 +103,7 @@ class MainWindow : public QMainWindow {
   MessageBar* m_message = nullptr;
   TourBar* m_tourBar = nullptr;
   PipelineComparison* m_comparison = nullptr;
+  TabIcons* m_tabIcons = nullptr;
   Panes* m_panes = nullptr;
   Workspaces* m_workspaces = nullptr;
   BlockCommands* m_blockCommands = nullptr;

@@ -21,6 +21,8 @@ constexpr int kRoomyPlanHeightPx = 150;
 constexpr int kRoomyTimingsHeightPx = 335;
 constexpr int kPaletteWidthPx = 194;
 constexpr int kInspectorWidthPx = 356;
+constexpr int kNarrowInspectorPx = 290;  // where the canvas needs the rest
+constexpr int kNarrowWindowPx = 1200;
 constexpr int kInspectorHeightPx = 430;
 constexpr int kWhyNotHeightPx = 470;
 
@@ -107,21 +109,30 @@ void Panes::moveBeside(const QStringList& ids, const QString& left, double heigh
 
 // ------------------------------------------------------------------------------------------------------------ layout
 
+/// All docks of an area as tabs of one place, so that no window is too narrow or too low for them.
+void Panes::gather() {
+  m_window.setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
+  for (qsizetype i = m_docks.indexOf(&dock(QStringLiteral("plan"))) + 1; i < m_docks.size(); ++i)
+    m_window.tabifyDockWidget(m_docks[i - 1], m_docks[i]);
+  m_window.tabifyDockWidget(&dock(QStringLiteral("whyNot")), &dock(QStringLiteral("suggestions")));
+}
+
 void Panes::applyDefaultLayout() {
   QDockWidget& palette = dock(QStringLiteral("palette"));
   QDockWidget& inspector = dock(QStringLiteral("inspector"));
   QDockWidget& whyNot = dock(QStringLiteral("whyNot"));
   QDockWidget& plan = dock(QStringLiteral("plan"));
   QDockWidget& timings = dock(QStringLiteral("timings"));
-  m_window.setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
   const bool isRoomy = m_window.height() >= kRoomyWindowPx;
-  isRoomy ? m_window.splitDockWidget(&plan, &timings, Qt::Vertical) : m_window.tabifyDockWidget(&plan, &timings);
-  for (qsizetype i = m_docks.indexOf(&timings) + 1; i < m_docks.size(); ++i)
-    m_window.tabifyDockWidget(m_docks[i - 1], m_docks[i]);
+  if (isRoomy) {
+    m_window.splitDockWidget(&plan, &timings, Qt::Vertical);
+    for (qsizetype i = m_docks.indexOf(&timings) + 1; i < m_docks.size(); ++i)
+      m_window.tabifyDockWidget(m_docks[i - 1], m_docks[i]);
+  }
   isRoomy ? timings.raise() : plan.raise();
-  m_window.tabifyDockWidget(&whyNot, &dock(QStringLiteral("suggestions")));
   whyNot.raise();
-  m_window.resizeDocks({&palette, &inspector}, {kPaletteWidthPx, kInspectorWidthPx}, Qt::Horizontal);
+  const int inspectorPx = m_window.width() < kNarrowWindowPx ? kNarrowInspectorPx : kInspectorWidthPx;
+  m_window.resizeDocks({&palette, &inspector}, {kPaletteWidthPx, inspectorPx}, Qt::Horizontal);
   m_window.resizeDocks({&inspector, &whyNot}, {kInspectorHeightPx, kWhyNotHeightPx}, Qt::Vertical);
   const int share = qRound(m_window.height() * kTimingsShare);
   if (isRoomy)
@@ -131,9 +142,13 @@ void Panes::applyDefaultLayout() {
 }
 
 void Panes::restoreDefaultLayout() {
-  if (!m_defaultLayout.isEmpty()) m_window.restoreState(m_defaultLayout, kLayoutVersion);
+  if (m_gathered.isEmpty()) {
+    gather();
+    m_gathered = layout();
+  } else {
+    m_window.restoreState(m_gathered, kLayoutVersion);
+  }
   applyDefaultLayout();
-  if (m_defaultLayout.isEmpty()) m_defaultLayout = layout();
 }
 
 QByteArray Panes::layout() const { return m_window.saveState(kLayoutVersion); }

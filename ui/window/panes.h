@@ -56,6 +56,7 @@ class Panes : public QObject {
 
  private:
   void addDock(const PaneRow& row, const PaneNeeds& needs);
+  void gather();
   void applyDefaultLayout();
   QList<QWidget*> visible() const;
   void focus(QWidget& pane);
@@ -66,7 +67,7 @@ class Panes : public QObject {
   QList<QDockWidget*> m_docks;  // in the order of the rows
   QList<QWidget*> m_panes;      // the contents of m_docks, each in a scroll area
   PaneRing* m_ring;
-  QByteArray m_defaultLayout;
+  QByteArray m_gathered;  // before the first default layout: of no size yet
 };
 
 template <typename Panel>

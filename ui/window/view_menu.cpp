@@ -21,6 +21,7 @@ ViewMenu::ViewMenu(const Parts& parts, QMenu& menu, const QList<QAction*>& hulls
   addPaneCommands();
   menu.addSeparator();
   addThemeMenu();
+  addDensityMenu();
 }
 
 void ViewMenu::addZoomCommands() {
@@ -93,6 +94,23 @@ void ViewMenu::addThemeMenu() {
   add(tr("&Light"), ThemeChoice::Light);
   add(tr("&Dark"), ThemeChoice::Dark);
   add(tr("&High contrast"), ThemeChoice::HighContrast);
+}
+
+void ViewMenu::addDensityMenu() {
+  QMenu* menu = m_menu.addMenu(tr("D&ensity"));
+  auto* group = new QActionGroup(this);
+  const auto add = [&](const QString& text, Density density) {
+    QAction* action = group->addAction(menu->addAction(text));
+    action->setCheckable(true);
+    action->setChecked(m_parts.theme.density() == density);
+    connect(action, &QAction::triggered, this, [this, density] {
+      m_parts.theme.setDensity(density);
+      if (m_parts.persistence == Persistence::Settings)
+        QSettings().setValue(QStringLiteral("view/density"), static_cast<int>(density));
+    });
+  };
+  add(tr("&Comfortable"), Density::Comfortable);
+  add(tr("C&ompact"), Density::Compact);
 }
 
 void ViewMenu::setTheme(ThemeChoice choice) {

@@ -36,6 +36,7 @@ class ViewMenu : public QObject {
   void hint(const QString& sentence);
 
  private:
+  void addDensityMenu();
   GraphScene& scene() const { return m_parts.view.graph(); }
   void addZoomCommands();
   void addCanvasChoices(const QList<QAction*>& hulls);

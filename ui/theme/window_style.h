@@ -1,0 +1,29 @@
+// WindowStyle: the Fusion style, in a second density for small screens, and with outlines for high contrast.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <QProxyStyle>
+
+namespace fuseline::ui {
+
+enum class Density { Comfortable, Compact };
+
+class WindowStyle : public QProxyStyle {
+  Q_OBJECT
+
+ public:
+  enum class Outlines { AsFusion, OfTextColor };
+
+  WindowStyle(Density density, Outlines outlines);
+  void drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter,
+                     const QWidget* widget) const override;
+  QSize sizeFromContents(ContentsType type, const QStyleOption* option, const QSize& size,
+                         const QWidget* widget) const override;
+  int pixelMetric(PixelMetric metric, const QStyleOption* option, const QWidget* widget) const override;
+
+ private:
+  Density m_density;
+  Outlines m_outlines;
+};
+
+}  // namespace fuseline::ui
