@@ -1,5 +1,5 @@
-// Compact heads, tabs, buttons, fields and margins are some pixels lower. Fusion outlines fields and boxes with a tone
-// that is darker than the window, which a black window swallows. SPDX-License-Identifier: Apache-2.0
+// Compact heads, tabs, buttons, fields and margins are lower. Fusion outlines fields in a tone that black swallows.
+// SPDX-License-Identifier: Apache-2.0
 #include "ui/theme/window_style.h"
 
 #include <QPainter>
