@@ -15,12 +15,14 @@
 #include "core/export/onnx/onnx_exporter.h"
 #include "core/export/onnx/onnx_fused_nodes.h"
 #include "core/export/onnx/onnx_listing.h"
+#include "core/export/onnx/onnx_node_names.h"
 #include "core/lowering/lowering.h"
 #include "core/ops/external.h"
 #include "core/support/foreign_file.h"
 #include "core/support/read_file.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 
 #include <fmt/format.h>
@@ -73,8 +75,27 @@ class GraphImport {
       return Error{fmt::format("{}: no node between its inputs and outputs has an op in Fuseline.", m_name)};
     const char* const next =
         m_graph.operations.empty() ? "No other node is left." : "Without --strict the rest is imported.";
-    const std::string reason = m_known.reason.empty() ? "" : fmt::format(" {}", m_known.reason);
-    return Error{fmt::format("{}: {}{} {}", m_name, m_graph.unknownText(), reason, next)};
+    return Error{fmt::format("{}: {}{}{} {}", m_name, m_graph.unknownText(), reasonSentence(),
+                             isInDouble() ? kOfDouble : "", next)};
+  }
+
+  /// The reason may begin with the name of the model, as the error does.
+  std::string reasonSentence() const {
+    if (m_known.reason.empty()) return {};
+    const std::string place = m_name + ": ";
+    std::string sentence = m_known.reason.substr(m_known.reason.starts_with(place) ? place.size() : 0);
+    sentence.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence.front())));
+    return " " + sentence;
+  }
+
+  static constexpr const char* kOfDouble =
+      " The model computes in float64; Fuseline in float32, float16 and bfloat16. Convert the model.";
+  bool isInDouble() const {
+    return std::ranges::any_of(m_graph.leftOut, [&](const LeftOutNode& left) {
+      return std::ranges::any_of(left.part.outputs, [&](const std::string& tensor) {
+        return m_graph.reading.elementType(tensor) == ::onnx::TensorProto::DOUBLE;
+      });
+    });
   }
 
   /// Nodes between ops become Externals. Tensors that ops read from other nodes become inputs, and tensors that such
@@ -205,6 +226,30 @@ ImportedPipeline withWeights(ImportedPipeline written, const ::onnx::GraphProto&
   return written;
 }
 
+/// Errors: a tensor has two producers, so that its readers are ambiguous.
+Result<void> checkProducers(const ::onnx::GraphProto& graph, std::string_view name) {
+  constexpr const char* kInitializer = "an initializer";
+  std::map<std::string_view, std::string> producers;
+  const auto add = [&](const std::string& tensor, const std::string& producer) -> Result<void> {
+    std::string& known = producers[tensor];
+    if (!known.empty() && !(known == "an input" && producer == kInitializer))  // an initializer is an input's default
+      return Error{
+          fmt::format("{}: {} and {} produce the same tensor, {}; expected one producer. Export the model again.", name,
+                      known, producer, shown(tensor))};
+    known = producer;
+    return {};
+  };
+  for (const auto& input : graph.input())
+    if (!input.name().empty()) producers.emplace(input.name(), "an input");
+  for (const auto& tensor : graph.initializer())
+    if (Result<void> added = add(tensor.name(), kInitializer); !added) return added;
+  for (const auto& node : graph.node())
+    for (const std::string& output : node.output())
+      if (!output.empty())
+        if (Result<void> added = add(output, shown(node.op_type())); !added) return added;
+  return {};
+}
+
 }  // namespace
 
 bool isOnnxFile(const std::filesystem::path& path) { return path.extension() == ".onnx"; }
@@ -217,6 +262,7 @@ Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_v
         "{}: expected an ONNX model whose graph has outputs; the file is another one, or truncated.", name)};
   if (std::optional<ImportedPipeline> written = writtenPipeline(model))
     return withWeights(std::move(*written), model.graph(), options);
+  if (Result<void> sound = checkProducers(model.graph(), name); !sound) return sound.error();
   foldSmallCodes(*model.mutable_graph(), options.folder);
   addQuantizedRelus(*model.mutable_graph(), options.folder);
   splitFusedAttention(model, options.folder);

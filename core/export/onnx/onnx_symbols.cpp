@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_symbols.h"
 
-#include "core/document/document.h"
 #include "core/document/json_text.h"
 #include "core/lowering/expression.h"
 
@@ -20,9 +19,12 @@ std::string ImportedIds::of(std::string_view name) {
   }
   while (id.ends_with('_')) id.pop_back();
   const bool isName = !id.empty() && std::isdigit(static_cast<unsigned char>(id.front())) == 0;
-  id = freeId(m_taken, isName ? id : "t" + id);
-  m_taken.insert(id);
-  return id;
+  if (!isName) id.insert(0, "t");
+  if (m_taken.insert(id).second) return id;
+  while (std::isdigit(static_cast<unsigned char>(id.back())) != 0) id.pop_back();
+  int& number = m_numbers.try_emplace(id, 2).first->second;
+  while (!m_taken.insert(id + std::to_string(number)).second) ++number;
+  return id + std::to_string(number);
 }
 
 Json ImportedSymbols::shapeOf(const ::onnx::TensorShapeProto& shape) {

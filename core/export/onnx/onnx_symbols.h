@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -21,6 +22,7 @@ class ImportedIds {
 
  private:
   std::unordered_set<std::string> m_taken;
+  std::unordered_map<std::string, int> m_numbers;  // the last of each stem
 };
 
 class ImportedSymbols {

@@ -665,6 +665,38 @@ TEST(OnnxImport, CutsOnlyWhereTheShapeIsKnown) {
             "other.onnx: 1 of 1 nodes have no op in Fuseline: /y (Softmax). No other node is left.");
 }
 
+// onnxruntime refuses them too: "Duplicate definition of name".
+TEST(OnnxImport, RefusesTwoProducersOfOneTensor) {
+  Model nodes;
+  nodes.input("x", {"4", "8"}).weight("w", {8, 8}).node("MatMul", {"x", "w"}, {"h"}).node("Relu", {"x"}, {"h"});
+  nodes.node("Sigmoid", {"h"}, {"y"}).output("y");
+  EXPECT_EQ(nodes.cut().error().message,
+            "other.onnx: MatMul and Relu produce the same tensor, h; expected one producer. Export the model again.");
+  Model itself;
+  itself.input("x", {"4", "8"}).node("Relu", {"x"}, {"x"}).output("x");
+  EXPECT_TRUE(has(itself.cut().error().message, "an input and Relu produce the same tensor, x"));
+  Model weights;
+  weights.input("x", {"4", "8"}).weight("w", {8, 8}).weight("w", {8, 4}).node("MatMul", {"x", "w"}, {"y"}).output("y");
+  EXPECT_TRUE(has(weights.cut().error().message, "an initializer and an initializer produce the same tensor, w"));
+  Model older;
+  older.input("x", {"4", "8"}).input("w", {"8", "8"}).weight("w", {8, 8}).node("MatMul", {"x", "w"}, {"y"}).output("y");
+  EXPECT_EQ(operationsOf(older.cut()), Texts{"Linear"}) << "the default of an input, as before IR version 4";
+}
+
+TEST(OnnxImport, CountsNodesAndTensorsWithoutProducerApart) {
+  Model model;
+  model.input("x", {"4", "8"}).node("MatMul", {"x", "nothing"}, {"y"}).output("y");
+  EXPECT_EQ(model.cut().error().message,
+            "other.onnx: 1 of 1 nodes have no op in Fuseline: /y (MatMul). No node produces nothing. No other node is "
+            "left.");
+}
+
+TEST(OnnxImport, NamesFloat64) {
+  Model model;
+  model.input("x", {"4", "8"}, 11).node("Relu", {"x"}, {"y"}).output("y");
+  EXPECT_TRUE(has(model.cut().error().message, "The model computes in float64")) << model.cut().error().message;
+}
+
 TEST(OnnxImport, RefusesOtherInputsAndOtherFiles) {
   Model model;
   model.input("ids", {"4"}, 7).node("Cast", {"ids"}, {"x"}, {{"to", 1}}).node("Relu", {"x"}, {"y"}).output("y");

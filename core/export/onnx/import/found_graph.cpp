@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fuseline {
 
@@ -42,10 +43,14 @@ TensorUses FoundGraph::uses() const {
 }
 
 std::string FoundGraph::unknownText(const char* orBetween) const {
-  std::vector<std::string> names = unknown;
+  std::vector<std::string> names;
   for (const LeftOutNode& left : leftOut) names.push_back(left.name);
-  return fmt::format("{} of {} nodes have no op in Fuseline{}: {}.", names.size(), reading.graph().node_size(),
-                     orBetween, nameList(names));
+  std::vector<std::string> sentences;
+  if (!names.empty())
+    sentences.push_back(fmt::format("{} of {} nodes have no op in Fuseline{}: {}.", names.size(),
+                                    reading.graph().node_size(), orBetween, nameList(names)));
+  if (!unknown.empty()) sentences.push_back(fmt::format("No node produces {}.", nameList(unknown)));
+  return fmt::format("{}", fmt::join(sentences, " "));
 }
 
 std::vector<std::string> outputsOf(const FoundOperation& found, const std::string& tensor) {

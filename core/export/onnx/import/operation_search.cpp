@@ -97,7 +97,7 @@ void OperationSearch::addUnknown(const std::string& tensor, std::deque<std::stri
   const OnnxReading& reading = m_graph.reading;
   const ::onnx::NodeProto* const node = reading.maker(tensor);
   if (!node) {
-    if (!reading.type(tensor)) m_graph.unknown.push_back(fmt::format("{} (a tensor without producer)", shown(tensor)));
+    if (!reading.type(tensor)) m_graph.unknown.push_back(shown(tensor));
     return;
   }
   if (reading.constant(tensor)) return m_graph.unknown.push_back(fmt::format("{} (a constant)", shown(tensor)));
