@@ -84,6 +84,28 @@ Error withAdvice(const Error& error, std::span<const CapturableTensor> all, cons
   return {fmt::format("--capture {} --capture-list shows all tensors.", error.message), error.kind};
 }
 
+bool isKnown(const Graph& graph, const std::vector<CapturableTensor>& all, const std::string& name) {
+  return std::ranges::find(all, name, &CapturableTensor::name) != all.end() ||
+         chooseTensors(graph, all, std::span(&name, 1));
+}
+
+/// Ids may contain commas, so each name of a list is the longest that is known; one that is not ends at its comma.
+std::vector<std::string> namesOf(const Graph& graph, const std::vector<CapturableTensor>& all,
+                                 const std::vector<std::string>& lists) {
+  std::vector<std::string> names;
+  for (const std::string& list : lists) {
+    for (std::size_t begin = 0; begin <= list.size();) {
+      std::size_t end = list.size();
+      while (end != std::string::npos && end > begin && !isKnown(graph, all, list.substr(begin, end - begin)))
+        end = list.rfind(',', end - 1);
+      if (end == std::string::npos || end <= begin) end = std::min(list.find(',', begin), list.size());
+      if (end > begin) names.push_back(list.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  return names;
+}
+
 /// One by one, so that an error is about one name.
 Result<void> checkNames(const Graph& graph, const std::vector<CapturableTensor>& all,
                         const std::vector<std::string>& names) {
@@ -100,7 +122,6 @@ void addCaptureOptions(CLI::App& verb, CaptureOptions& options) {
                   "After measuring, run the fused plan (or the last of --variants) again and print statistics of these "
                   "tensors; the name of an op selects all its tensors")
       ->type_name("NAME[,NAME...]")
-      ->delimiter(',')
       ->allow_extra_args(false);
   verb.add_option("--captured", options.output,
                   "Destination of --capture: *.safetensors, *.npy for one tensor, or a folder of .npy files; NumPy has "
@@ -127,8 +148,9 @@ Result<void> checkCaptureFiles(const CaptureOptions& options) {
 
 Result<TensorChoice> chosenTensors(const Graph& graph, const std::vector<CapturableTensor>& all,
                                    const CaptureOptions& options) {
-  if (Result<void> known = checkNames(graph, all, options.names); !known) return known.error();
-  Result<TensorChoice> choice = chooseTensors(graph, all, options.names);
+  const std::vector<std::string> names = namesOf(graph, all, options.names);
+  if (Result<void> known = checkNames(graph, all, names); !known) return known.error();
+  Result<TensorChoice> choice = chooseTensors(graph, all, names);
   if (!choice) return choice.error();
   if (Result<void> fits = checkCaptureSize(*choice, options.limitMiB << 20); !fits)
     return Error{fmt::format("--capture: {} Name fewer, or allow more with --capture-limit MiB.", fits.error().message),

@@ -14,7 +14,7 @@
 namespace fuseline::cli {
 
 struct CaptureOptions {
-  std::vector<std::string> names;  // of tensors and ops
+  std::vector<std::string> names;  // of tensors and ops, or lists of them between commas
   std::string output;              // *.safetensors, *.npy of one tensor, or a folder of .npy files; empty: none
   std::int64_t limitMiB = kCaptureLimitBytes >> 20;
   bool listsOnly = false;

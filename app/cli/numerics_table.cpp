@@ -79,13 +79,17 @@ std::string frozenText(const NumericsReport& report, bool hasColour) {
   return text;
 }
 
+std::string shareText(double share) {
+  return std::isfinite(share) ? fmt::format(" at {:.2f} of its tolerance", share) : ", beyond any tolerance";
+}
+
 /// "fused against unfused: pass; the worst is act:y at 0.12 of its tolerance"
 std::string verdictText(const char* what, const std::vector<ErrorNumerics>& errors, bool hasColour) {
   const NumericsVerdict verdict = verdictOf(errors);
   if (verdict.worst.empty()) return fmt::format("{}: no results to compare.\n", what);
-  return fmt::format("{}: {}; the worst is {} at {:.2f} of its tolerance.\n", what,
+  return fmt::format("{}: {}; the worst is {}{}.\n", what,
                      styled(verdict.isWithin ? "pass" : "FAIL", verdict.isWithin ? Style::Good : Style::Bad, hasColour),
-                     verdict.worst, verdict.toleranceShare);
+                     verdict.worst, shareText(verdict.toleranceShare));
 }
 
 std::string originText(const NumericsReport& report) {

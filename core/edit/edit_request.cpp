@@ -53,9 +53,23 @@ struct Assignment {
   std::string value;
 };
 
+/// Ids may contain '=', so the name ends before the sign that completes the longest known id; without one, before the
+/// first sign.
+std::size_t endOfName(const PipelineDocument& document, const std::string& text) {
+  std::size_t end = text.find('=');
+  std::size_t longestId = 0;
+  for (std::size_t at = end; at != std::string::npos; at = text.find('=', at + 1)) {
+    const std::string id = parseEndpoint(text.substr(0, at)).node;
+    if (id.size() <= longestId || !document.idExists(id)) continue;
+    longestId = id.size();
+    end = at;
+  }
+  return end;
+}
+
 /// "fc1=LayerNorm". Errors (Usage): there is no '=', or no name before it.
-Result<Assignment> assignmentOf(const EditRequest& request) {
-  const std::size_t at = request.argument.find('=');
+Result<Assignment> assignmentOf(const PipelineDocument& document, const EditRequest& request) {
+  const std::size_t at = endOfName(document, request.argument);
   if (at == std::string::npos || at == 0)
     return Error{fmt::format("expected {}.", infoOf(request.verb).argument), ErrorKind::Usage};
   return Assignment{request.argument.substr(0, at), request.argument.substr(at + 1)};
@@ -142,7 +156,7 @@ Result<Edit> insertion(const PipelineDocument& document, const EditRequest& requ
 }
 
 Result<Edit> replacement(const PipelineDocument& document, const EditRequest& request) {
-  const Result<Assignment> parts = assignmentOf(request);
+  const Result<Assignment> parts = assignmentOf(document, request);
   if (!parts) return parts.error();
   if (const auto op = opCalled(document, parts->name); !op) return op.error();
   if (const auto type = typeCalled(document, parts->value); !type) return type.error();
@@ -155,7 +169,7 @@ Result<Edit> deletion(const PipelineDocument& document, const EditRequest& reque
 }
 
 Result<Edit> connection(const PipelineDocument& document, const EditRequest& request) {
-  const Result<Assignment> parts = assignmentOf(request);
+  const Result<Assignment> parts = assignmentOf(document, request);
   if (!parts) return parts.error();
   const Endpoint from = parseEndpoint(parts->name);
   const Endpoint to = parseEndpoint(parts->value);
@@ -216,7 +230,7 @@ Error unknownAttribute(const DocumentOp& op, const FusibleOperation& operation, 
 }
 
 Result<Edit> attributeChange(const PipelineDocument& document, const EditRequest& request) {
-  const Result<Assignment> parts = assignmentOf(request);
+  const Result<Assignment> parts = assignmentOf(document, request);
   if (!parts) return parts.error();
   const Endpoint place = parseEndpoint(parts->name);
   if (place.port.empty()) return Error{fmt::format("expected {}.", infoOf(request.verb).argument), ErrorKind::Usage};
@@ -235,7 +249,7 @@ Result<Edit> attributeChange(const PipelineDocument& document, const EditRequest
 }
 
 Result<Edit> symbolChange(const PipelineDocument& document, const EditRequest& request) {
-  const Result<Assignment> parts = assignmentOf(request);
+  const Result<Assignment> parts = assignmentOf(document, request);
   if (!parts) return parts.error();
   Json value = valueOf(parts->value);
   if (value.is_null() && !document.symbols().contains(parts->name))
@@ -244,14 +258,14 @@ Result<Edit> symbolChange(const PipelineDocument& document, const EditRequest& r
 }
 
 Result<Edit> renamed(const PipelineDocument& document, const EditRequest& request) {
-  const Result<Assignment> parts = assignmentOf(request);
+  const Result<Assignment> parts = assignmentOf(document, request);
   if (!parts) return parts.error();
   if (!document.idExists(parts->name)) return unknownId("op, input or output", parts->name, allIds(document));
   return renameNode(document, parts->name, parts->value);
 }
 
 Result<Edit> repetition(const PipelineDocument& document, const EditRequest& request) {
-  const Result<Assignment> parts = assignmentOf(request);
+  const Result<Assignment> parts = assignmentOf(document, request);
   if (!parts) return parts.error();
   constexpr int kMostRepeats = 10'000;
   int count = 0;

@@ -33,8 +33,6 @@ std::size_t bucketOf(double ulps) {
   return static_cast<std::size_t>(std::min(bucket, ErrorNumerics::kUlpBuckets - 1));
 }
 
-bool isSame(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
-
 /// The sums over all elements that are numbers on both sides.
 struct Sums {
   double squaredError = 0.0;
@@ -190,7 +188,7 @@ static const FieldTable<ErrorNumerics>& fieldsOf(const ErrorNumerics*) {
        numberOrNull("cosine", &Errors::cosine, kInfinite, "Cosine similarity with the expected values."),
        field("ulpHistogram", &Errors::ulpHistogram,
              "Number of elements by distance: at most 0.5, 1, 2, 4 ... 512 ulp, and more."),
-       field("isFinite", &Errors::isFinite, "NaN and infinity are at the same places."),
+       field("isFinite", &Errors::isFinite, "No element is NaN, and infinities are at the same places."),
        newField("tolerance", &Errors::tolerance, "Tolerance relative to the values."),
        toleranceShareField<Errors>("Largest difference / its tolerance; above 1 fails."),
        derived<Errors>("isWithin", &Errors::isWithin, "Whether the share of the tolerance is finite and at most 1.")});
@@ -267,7 +265,7 @@ ErrorNumerics errorOf(std::string name, const std::vector<double>& actual, const
   Sums sums;
   for (std::size_t i = 0; i < actual.size(); ++i) {
     if (!std::isfinite(actual[i]) || !std::isfinite(expected[i])) {
-      error.isFinite &= isSame(actual[i], expected[i]);
+      error.isFinite &= actual[i] == expected[i];
       continue;
     }
     sums.add(actual[i], expected[i]);
@@ -275,7 +273,7 @@ ErrorNumerics errorOf(std::string name, const std::vector<double>& actual, const
     error.maxAbsolute = std::max(error.maxAbsolute, distance);
     ++error.ulpHistogram[bucketOf(distance / unitInLastPlace(expected[i], dtype))];
   }
-  if (sums.count == 0 && !actual.empty()) error.isFinite = false;  // two tensors of NaN say nothing
+  if (sums.count == 0 && !actual.empty()) error.isFinite = false;  // nothing is left to compare
   error.rmsRelative = sums.rmsRelative();
   error.cosine = sums.cosine();
   error.toleranceShare = toleranceShareOf(actual, expected, sums, tolerance);
@@ -297,7 +295,9 @@ NumericsVerdict verdictOf(const std::vector<ErrorNumerics>& errors) {
   const auto rank = [](const ErrorNumerics& error) { return std::pair(!error.isWithin(), error.toleranceShare); };
   const auto worst = std::ranges::max_element(errors, {}, rank);
   if (worst == errors.end()) return {};
-  return {.isWithin = worst->isWithin(), .worst = worst->name, .toleranceShare = worst->toleranceShare};
+  return {.isWithin = worst->isWithin(),
+          .worst = worst->name,
+          .toleranceShare = worst->isFinite ? worst->toleranceShare : kInfinite};
 }
 
 Json toJson(const NumericsReport& report) { return fieldsOf(&report).toJson(report); }

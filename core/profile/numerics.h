@@ -71,7 +71,7 @@ struct ErrorNumerics {
   /// them, and more.
   static constexpr int kUlpBuckets = 12;
   std::array<std::int64_t, kUlpBuckets> ulpHistogram = {};
-  bool isFinite = true;  // some elements are numbers, and neither has NaN or infinity where the other has one
+  bool isFinite = true;  // some elements are numbers, none is NaN, and both have their infinities at the same places
   /// Allowed difference, relative to the values.
   double tolerance = 0.0;
   /// Share of the tolerance that the differences use: 1 is the limit. It is the larger of two shares: that of the rms
@@ -84,7 +84,8 @@ struct ErrorNumerics {
   double ulpsOf(double share) const;
 };
 
-/// Elements that are NaN or infinite in both count as equal. expected: the same number of values as actual.
+/// Elements that are infinite in both count as equal; NaN never does, as a result with NaN is useless however well it
+/// agrees. expected: the same number of values as actual.
 ErrorNumerics errorOf(std::string name, const std::vector<double>& actual, const std::vector<double>& expected,
                       DType dtype, const Tolerance& tolerance);
 /// With the tolerance of the dtype.
@@ -125,8 +126,8 @@ struct NumericsReport {
 /// Are all within their tolerances, and which is furthest from it, or nearest to its limit?
 struct NumericsVerdict {
   bool isWithin = true;
-  std::string worst;  // empty: there was nothing to compare
-  double toleranceShare = 0.0;
+  std::string worst;            // empty: there was nothing to compare
+  double toleranceShare = 0.0;  // infinity: no tolerance allows it, as NaN
   bool operator==(const NumericsVerdict&) const = default;
 };
 NumericsVerdict verdictOf(const std::vector<ErrorNumerics>& errors);

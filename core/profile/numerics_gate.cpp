@@ -32,7 +32,7 @@ const ErrorNumerics* worstOf(const std::vector<ErrorNumerics>& errors, const Num
 }
 
 std::string sentenceOf(const ErrorNumerics& error, const NumericsGate& gate) {
-  if (!error.isFinite) return fmt::format("{} has NaN or infinity where a number is expected", error.name);
+  if (!error.isFinite) return fmt::format("{} has NaN, or infinity where a number is expected", error.name);
   if (gate.percent) return fmt::format("the largest is {:.3g} %, of {}", 100.0 * error.rmsRelative, error.name);
   return fmt::format("the largest is {:.3g} times its tolerance, of {}", error.toleranceShare, error.name);
 }

@@ -29,7 +29,7 @@ struct NumericsGateResult {
   std::string sentence;  // with the result that is worst
 };
 
-/// NaN or infinity where the other side has a number fails every gate.
+/// NaN fails every gate, as does infinity where the other side has a number.
 NumericsGateResult check(const NumericsGate& gate, const NumericsReport& report);
 
 }  // namespace fuseline

@@ -69,8 +69,9 @@ struct TextReader {
     spec.*member = *value;
     return {};
   }
+  /// A key may hold an op's id, and so '='; values hold it within parentheses only, as in mxfp8(fp8_format=E4M3).
   Result<void> operator()(NamedTextList RunSpec::*member) const {
-    const std::size_t equals = text.find('=');
+    const std::size_t equals = text.rfind('=', text.ends_with(')') ? text.rfind('(') : text.size());
     if (equals == std::string::npos || equals == 0) return expected(field.placeholder, text);
     (spec.*member).emplace_back(text.substr(0, equals), text.substr(equals + 1));
     return {};

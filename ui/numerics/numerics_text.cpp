@@ -11,9 +11,11 @@ namespace fuseline::ui {
 
 QString verdictSentence(const QString& what, const NumericsVerdict& verdict) {
   if (verdict.worst.empty()) return {};
+  const QString result = verdict.isWithin ? translated("pass") : translated("FAIL");
+  if (std::isinf(verdict.toleranceShare))
+    return translated("%1: %2, beyond any tolerance (%3)").arg(what, result, toQt(verdict.worst));
   return translated("%1: %2, at most %3 of the tolerance (%4)")
-      .arg(what, verdict.isWithin ? translated("pass") : translated("FAIL"),
-           QString::number(verdict.toleranceShare, 'f', 2), toQt(verdict.worst));
+      .arg(what, result, QString::number(verdict.toleranceShare, 'f', 2), toQt(verdict.worst));
 }
 
 QString summaryOf(const NumericsReport& report) {

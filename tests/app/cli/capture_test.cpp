@@ -47,6 +47,16 @@ TEST(Capture, PrintsStatisticsAndSaysTheSizeFirst) {
   EXPECT_EQ(statistics["nans"], 0);
 }
 
+TEST(Capture, NamesMayHoldCommas) {
+  const TemporaryFolder folder;
+  const std::string file = quoted(folder / "comma.fuseline");
+  ASSERT_EQ(fuseline("edit --rename norm=n,m " + samplePipeline() + " -o " + file).exitCode, 0);
+  const Json captured = fuseline(kRun + "--json --capture grad.x,n,m:y,x " + file).json()["captured"];
+  ASSERT_EQ(captured.size(), 3U);
+  EXPECT_EQ(captured[1]["name"], "n,m:y");
+  EXPECT_TRUE(has(fuseline(kRun + "--capture grad.x,m:y " + file).err, "m:y"));
+}
+
 TEST(Capture, AFolderTakesAFileOfEachTensor) {
   const TemporaryFolder folder;
   ASSERT_EQ(fuseline(kRun + "--quiet --capture norm:y,grad.x --captured " + quoted(folder / "new/tensors") + " " +

@@ -64,6 +64,15 @@ TEST(EditRequest, ReplacesRenamesAndDeletes) {
   EXPECT_TRUE(hasLink(next, "x", "fc.x") && hasLink(next, "silu.y", "y"));
 }
 
+TEST(EditRequest, TakesIdsWithEqualsSigns) {
+  const PipelineDocument next =
+      afterwards(small(), {request(EditVerb::Rename, "fc=f=c"), request(EditVerb::SetAttribute, "f=c.bias=true"),
+                           request(EditVerb::Connect, "x=f=c.x"), request(EditVerb::Replace, "act=SiLU")});
+  EXPECT_EQ(next.findOp("f=c")->attributes["bias"], Json(true));
+  EXPECT_TRUE(hasLink(next, "x", "f=c.x"));
+  EXPECT_NE(afterwards(next, {request(EditVerb::Rename, "f=c=d=e")}).findOp("d=e"), nullptr);
+}
+
 TEST(EditRequest, ConnectsAndDisconnects) {
   const PipelineDocument next =
       afterwards(small(), {request(EditVerb::Connect, "x=fc.x"), request(EditVerb::Connect, "fc.y=y")});

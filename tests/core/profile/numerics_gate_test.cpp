@@ -39,11 +39,14 @@ TEST(NumericsGate, FailsBeyondAPercentage) {
 }
 
 TEST(NumericsGate, FailsOnANumberThatIsNone) {
-  NumericsReport report = off(0.0, 0.0);
-  report.fusionErrors.push_back(errorOf("z", {std::nan("")}, {1.0}, DType::BF16));
-  for (const char* gate : {"error>tolerance", "error>50%"}) {
-    EXPECT_FALSE(checked(gate, report).isMet) << gate;
-    EXPECT_EQ(checked(gate, report).sentence, "z has NaN or infinity where a number is expected");
+  const double nan = std::nan("");
+  for (const std::vector<double>& expected : {std::vector{1.0, 1.0}, std::vector{nan, 1.0}}) {
+    NumericsReport report = off(0.0, 0.0);
+    report.fusionErrors.push_back(errorOf("z", {nan, 1.0}, expected, DType::BF16));
+    for (const char* gate : {"error>tolerance", "error>50%"}) {
+      EXPECT_FALSE(checked(gate, report).isMet) << gate;
+      EXPECT_EQ(checked(gate, report).sentence, "z has NaN, or infinity where a number is expected");
+    }
   }
 }
 

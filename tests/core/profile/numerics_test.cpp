@@ -52,7 +52,9 @@ TEST(ErrorOf, SaysHowManyUnitsMostElementsAreWithin) {
 TEST(ErrorOf, SeesNonFiniteElementsThatDiffer) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_TRUE(errorOf("y", {nan, kInfinity, 1.0}, {nan, kInfinity, 1.0}, DType::F32).isFinite);
+  EXPECT_TRUE(errorOf("y", {kInfinity, 1.0}, {kInfinity, 1.0}, DType::F32).isFinite);
+  EXPECT_FALSE(errorOf("y", {kInfinity, 1.0}, {-kInfinity, 1.0}, DType::F32).isFinite);
+  EXPECT_FALSE(errorOf("y", {nan, 1.0}, {nan, 1.0}, DType::F32).isFinite) << "both plans are useless";
   EXPECT_FALSE(errorOf("y", {nan, 1.0}, {1.0, 1.0}, DType::F32).isFinite);
   EXPECT_FALSE(errorOf("y", {nan, nan}, {nan, nan}, DType::F32).isFinite) << "nothing is left to compare";
   EXPECT_TRUE(errorOf("y", {}, {}, DType::F32).isFinite);
@@ -89,6 +91,7 @@ TEST(VerdictOf, NamesTheOneThatTakesMost) {
   EXPECT_TRUE(verdictOf({}).isWithin);
   const ErrorNumerics notFinite = errorOf("nan", {std::nan("")}, {1.0}, DType::BF16);
   EXPECT_EQ(verdictOf({good, notFinite}).worst, "nan") << "though it takes nothing of the tolerance";
+  EXPECT_EQ(verdictOf({good, notFinite}).toleranceShare, std::numeric_limits<double>::infinity());
 }
 
 TEST(MagnitudesOf, CountsByBinaryOrder) {

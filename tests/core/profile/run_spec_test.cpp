@@ -91,6 +91,15 @@ TEST(RunSpec, SaysWhatATextShouldBe) {
     EXPECT_EQ(refusal("symbols", text), std::string("expected SYMBOL=INTEGER, as in M=1024, found ") + text);
   EXPECT_EQ(refusal("recipeFields", "margin"), "expected KEY=VALUE, found margin");
   EXPECT_EQ(refusal("recipeFields", "margin="), "");
+  EXPECT_EQ(refusal("recipeFields", "=E4M3"), "expected KEY=VALUE, found =E4M3");
+}
+
+TEST(RunSpec, KeysMayHoldEqualsSigns) {
+  RunSpec spec;
+  for (const char* text : {"a=b.weight=mxfp8", "a=b.all=float8current(fp8_format=E4M3,use_power_2_scales=true)"})
+    ASSERT_TRUE(takeText(runSpecField("recipeFields"), text, spec));
+  EXPECT_EQ(spec.recipeFields, (NamedTextList{{"a=b.weight", "mxfp8"},
+                                              {"a=b.all", "float8current(fp8_format=E4M3,use_power_2_scales=true)"}}));
 }
 
 }  // namespace
