@@ -35,7 +35,7 @@ class RankGraphMaker {
     }
     m_made.graph = std::move(m_builder).finish(m_whole.pass()).withOptimizer(m_whole.optimizer());
     m_made.notes = std::move(m_placements.notes);
-    noteOptimizer();
+    if (Result<void> noted = noteOptimizer(); !noted) return noted.error();
     return std::move(m_made);
   }
 
@@ -122,12 +122,21 @@ class RankGraphMaker {
     }
   }
 
-  /// The optimizer's state is shared as the parameter is.
-  void noteOptimizer() {
+  /// The optimizer's state is shared as the parameter is. Errors: a bias that the ranks add up, which each would
+  /// update.
+  Result<void> noteOptimizer() {
     if (m_whole.optimizer())
       for (const std::string_view name : {kOptimizerStep, kGradientSquares}) m_made.shards[std::string(name)] = {};
-    for (const TrainedParameter& parameter : trainedParameters(m_whole))
-      for (std::string& state : parameter.stateNames()) m_made.shards[std::move(state)] = m_made.shards[parameter.name];
+    for (const TrainedParameter& parameter : trainedParameters(m_whole)) {
+      const Shard shard = m_made.shards[parameter.name];
+      if (shard.kind == Shard::Kind::Summand)
+        return Error{
+            fmt::format("{}: {} ranks add it up, and each would update it. Use a Bias after the sum over the "
+                        "ranks instead, or run without an optimizer.",
+                        parameter.name, m_ranks)};
+      for (std::string& state : parameter.stateNames()) m_made.shards[std::move(state)] = shard;
+    }
+    return {};
   }
 
   /// Shards have the shapes that the local op infers, if the parts of an axis can be shared.

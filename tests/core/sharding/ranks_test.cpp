@@ -351,6 +351,20 @@ TEST(Placements, RefuseWhatRanksCannotCompute) {
             "x: axis 0 of [8, 8] has 8 elements, which 3 ranks cannot share equally; it must be a multiple of 3.");
 }
 
+// Each rank has the whole gradient of a bias that only rank 0 adds.
+TEST(Placements, RefuseToUpdateABiasBeforeASum) {
+  const auto trained = [](const std::vector<Link>& links) {
+    return rankGraph(chain(DType::F32, {8, 8}, links).withOptimizer(AdamW{}), 0, 2);
+  };
+  EXPECT_TRUE(trained({parallel(linear(8, "fc"), "row", false), link("Bias", "bias")}));
+  const Result<RankGraph> made = trained({linear(8, "fc"), link("Bias", "bias"), link("AllReduce", "sum")});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(
+      made.error().message,
+      "bias.bias: 2 ranks add it up, and each would update it. Use a Bias after the sum over the ranks instead, or "
+      "run without an optimizer.");
+}
+
 // TransformerEngine's backward of AllGather adds the gradients of all ranks, also where these are the same.
 TEST(Placements, SayThatGradientsOfAGatherAreAddedUp) {
   const Graph whole = chain(DType::F32, {8, 8}, {link("GELU", "act"), link("AllGather", "gather")});
