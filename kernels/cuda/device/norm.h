@@ -131,13 +131,6 @@ inline __device__ Addends addendsOf(const NormForward& norm, bool isSumStored) {
   return {addend.left, norm.x, addend.right, addend.rightData};
 }
 
-/// The row of the left addend for a row of the result.
-inline __device__ std::int64_t sourceRow(const NormForward& norm, std::int64_t row) {
-  const NormLookUp& lookUp = norm.lookUp;
-  if (!lookUp.isUsed) return row;
-  return lookUp.tokens > 0 ? row % lookUp.tokens : lookUp.ids[row];
-}
-
 /// Type to which x is rounded before it is normalized: norms of te.ops cast it to the weight's dtype. F32: no rounding.
 inline __device__ Element roundedX(const NormProblem& problem) {
   return problem.parameter == problem.x ? Element::F32 : problem.parameter;
@@ -158,7 +151,7 @@ class NormalizedRow {
   __device__ NormalizedRow(const NormForward& norm, std::int64_t row)
       : m_norm(norm), m_first(row * norm.problem.cols), m_cols(norm.problem.cols) {
     if constexpr (Share::isHeld) {
-      const Operands operands(addendsOf(norm, false), sourceRow(norm, row) * m_cols, m_first, m_cols);
+      const Operands operands(addendsOf(norm, false), m_first, m_cols);
       forEachPacket<Share>(m_cols, [&](int packet, std::int64_t col) {
         float x[kVector];
         make(operands, packet, col, x);
@@ -194,29 +187,22 @@ class NormalizedRow {
 
   struct Operands {
     RowReader<Share> left, right;
-    __device__ Operands(const Addends& addends, std::int64_t leftFirst, std::int64_t first, std::int64_t cols)
-        : left(addends.left, addends.leftData, leftFirst, cols), right(addends.right, addends.rightData, first, cols) {}
+    __device__ Operands(const Addends& addends, std::int64_t first, std::int64_t cols)
+        : left(addends.left, addends.leftData, first, cols), right(addends.right, addends.rightData, first, cols) {}
   };
 
   __device__ void make(const Operands& operands, int packet, std::int64_t col, float (&x)[kVector]) const {
     operands.left.take(packet, col, x);
-    if (!operands.right) {
-      if constexpr (Share::isHeld) storeSum(col, x);  // of a row that was looked up
-      return roundTo(roundedX(m_norm.problem), x);
-    }
+    if (!operands.right) return roundTo(roundedX(m_norm.problem), x);
     float right[kVector];
     operands.right.take(packet, col, right);
     addRounded<kVector>(m_norm.problem.x, right, x);
-    storeSum(col, x);
-  }
-
-  __device__ void storeSum(std::int64_t col, const float (&x)[kVector]) const {
     if (m_norm.addend.sum) storeElements<kVector>(m_norm.problem.x, m_norm.addend.sum, m_first + col, kVector, x);
   }
 
   template <class Function>
   __device__ void walk(const Function& f) {
-    const Operands operands(addendsOf(m_norm, m_hasWalked), m_first, m_first, m_cols);
+    const Operands operands(addendsOf(m_norm, m_hasWalked), m_first, m_cols);
     device::forEachPlace<Share>(m_cols, [&](int packet, std::int64_t col, bool isInside) {
       float x[kVector];
       if (isInside) make(operands, packet, col, x);

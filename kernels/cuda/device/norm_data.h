@@ -28,21 +28,13 @@ struct NormAddend {
   Element left = Element::F32;  // of NormForward::x
   Element right = Element::F32;
   const void* rightData = nullptr;  // null: nothing is added
-  void* sum = nullptr;              // or the rows looked up; null: only the norm is requested
-};
-
-/// Rows of x by number, as an Embedding looks them up. Only of rows that threads hold.
-struct NormLookUp {
-  const std::int64_t* ids = nullptr;  // of each row
-  std::int64_t tokens = 0;            // more than 0: rows are positions among this number of tokens
-  bool isUsed = false;                // else the rows of x are in order
+  void* sum = nullptr;              // null: only the norm is requested
 };
 
 /// y null: only the row statistics or the quantized values of y are requested.
 struct NormForward {
   NormProblem problem;
   NormAddend addend;
-  NormLookUp lookUp;
   const void* x = nullptr;
   const void* gamma = nullptr;  // null for L2
   const void* beta = nullptr;

@@ -3,7 +3,6 @@
 #include "kernels/cuda/norm/norm_steps.h"
 
 #include "kernels/cuda/elementwise/elementwise_program.h"
-#include "kernels/cuda/model/checked_rows.h"
 #include "kernels/cuda/norm/norm_launch.h"
 #include "kernels/cuda/quantize/step_copies.h"
 #include "kernels/cuda/support/workspace.h"
@@ -32,7 +31,6 @@ NormProblem problemOf(const NormGeometry& norm, const TensorSpec& y) {
 }
 
 NormAddend addendOf(const NormForwardStep& norm, Pointers operands) {
-  if (norm.ids) return {.left = elementOf(norm.x.spec.dtype), .sum = norm.sum.at(operands)};
   if (!norm.addend) return {};
   return {.left = elementOf(norm.x.spec.dtype),
           .right = elementOf(norm.addend.spec.dtype),
@@ -56,9 +54,7 @@ class NormForwardKernel final : public Kernel {
  public:
   NormForwardKernel(NormProblem problem, NormForwardStep step, std::optional<StepCopies> copies,
                     const DeviceContext& device)
-      : m_problem(problem), m_step(std::move(step)), m_copies(std::move(copies)), m_device(device) {
-    if (m_step.ids) m_rows.emplace(m_step.table, m_step.ids);
-  }
+      : m_problem(problem), m_step(std::move(step)), m_copies(std::move(copies)), m_device(device) {}
 
   /// For tiles two floats per row, its factors; for separate kernels the result.
   std::size_t workspaceBytes() const override {
@@ -69,7 +65,6 @@ class NormForwardKernel final : public Kernel {
 
   void run(Pointers pointers, std::byte* workspace) override {
     NormForward norm = launchOf(m_problem, m_step, pointers);
-    if (m_rows) norm.lookUp = {.ids = m_rows->at(pointers, m_device), .tokens = m_rows->tokens(), .isUsed = true};
     if (m_copies && m_copies->isAmaxOnly()) norm.amax = m_copies->clearedAmax(pointers, m_device);
     if (!m_copies || norm.amax) return launchNormForward(norm, m_device.stream);
     if (m_copies->areOfRows()) return runRows(norm, pointers);
@@ -98,7 +93,6 @@ class NormForwardKernel final : public Kernel {
 
   NormProblem m_problem;
   NormForwardStep m_step;
-  std::optional<CheckedRows> m_rows;
   std::optional<StepCopies> m_copies;
   const DeviceContext& m_device;
 };
@@ -193,10 +187,6 @@ Result<std::unique_ptr<Kernel>> makeNormForward(const CompileRequest& request, i
 
 Result<std::unique_ptr<Kernel>> makeAddNormForward(const CompileRequest& request) {
   return makeForward(request, readAddNormForward(request));
-}
-
-Result<std::unique_ptr<Kernel>> makeEmbeddingNormForward(const CompileRequest& request) {
-  return makeForward(request, readEmbeddingNormForward(request));
 }
 
 Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, int norm,

@@ -37,7 +37,7 @@ class NormalizedPatch {
 #pragma unroll
     for (int row = 0; row < kRowsAtOnce; ++row) {
       if (!isInside(first + row)) continue;
-      packets[row].request(m_addends.left, m_addends.leftData, sourceOf(first + row));
+      packets[row].request(m_addends.left, m_addends.leftData, indexOf(first + row));
       factors[row] = factorsOf(m_norm, m_place.row + first + row);
     }
 #pragma unroll
@@ -50,9 +50,6 @@ class NormalizedPatch {
 
   __device__ bool isInside(int row) const { return row < m_place.numRows && m_place.numCols > 0; }
   __device__ std::int64_t indexOf(int row) const { return (m_place.row + row) * m_norm.problem.cols + m_place.col; }
-  __device__ std::int64_t sourceOf(int row) const {
-    return sourceRow(m_norm, m_place.row + row) * m_norm.problem.cols + m_place.col;
-  }
 
  private:
   __device__ void makeRow(int row, const RawPacket& packet, const RowFactors& factors, float (&y)[kPatch]) const {
