@@ -75,7 +75,7 @@ Link WireGesture::linkTo(const PortRef& target) const {
 
 Verdict WireGesture::verdictOn(const PortRef& target) const {
   if (!m_draft->carried.empty()) {
-    if (!target.isOutput) return Verdict::no(tr("Only another output can have these wires.").toStdString());
+    if (!target.isOutput) return Verdict::no(tr("These wires can only be moved to another output.").toStdString());
     const auto moved = moveLinks(m_parts.scope.document(), m_draft->origin.endpoint(), target.endpoint());
     return moved ? Verdict::yes() : Verdict::no(moved.error().message);
   }

@@ -36,7 +36,7 @@ QString predictedText(const Saving& saving, const DeviceModel& device) {
 
 QString predictionTip(const DeviceModel& device) {
   const QString least = translated("Estimate from the minimum memory traffic of each plan.");
-  if (!device.isKnown()) return least + translated(" Run the pipeline to predict time, too.");
+  if (!device.isKnown()) return least + translated(" The predicted time needs the bandwidth that a run measures.");
   return least + translated(" Time at %1 GB/s, the bandwidth of %2.")
                      .arg(QString::number(device.bandwidthBytesPerSecond / 1e9, 'f', 1), toQt(device.source));
 }

@@ -172,10 +172,11 @@ void RulesPanel::refresh() {
   const bool isTe = m_session.plan().analysis()->report.book == RuleBook::Te;
   const QString unplanned = unplannedText(m_session);
   const QString saved = predictedText(m_model->saved(), m_model->analysis().report.device);
-  m_caption->setText(
-      (isTe ? tr("Rule set: TransformerEngine. The first rule that matches is applied.")
-            : tr("Rule set: all rules. The rules with the largest gain are applied; ties go to the earlier rule.")) +
-      (saved.isEmpty() ? QString() : u' ' + saved) + (unplanned.isEmpty() ? QString() : u' ' + unplanned));
+  m_caption->setText((isTe ? tr("Rule set: TransformerEngine. The first rule that matches is applied.")
+                           : tr("Rule set: all rules. If fusions overlap, those with the largest gain are applied; "
+                                "ties go to the earlier rule.")) +
+                     (saved.isEmpty() ? QString() : u' ' + saved) +
+                     (unplanned.isEmpty() ? QString() : u' ' + unplanned));
   if (m_isFresh && m_model->analysis().isRunnable()) showFirstHit();
   refreshDetails();
 }

@@ -64,7 +64,8 @@ class VerdictDelegate : public RoomyDelegate {
 };
 
 QString lossesText(const QString& format, const QuantizationLosses& losses) {
-  return NumericsPanel::tr("%1 · amax %2 · range 2^%3 · scale_inv %4 · underflow %5 · saturated %6 · mse %7 · SNR %8")
+  return NumericsPanel::tr(
+             "%1 · amax %2 · dynamic range 2^%3 · scale_inv %4 · underflow %5 · saturated %6 · mse %7 · SNR %8")
       .arg(format, QString::number(losses.amax, 'g', 3), QString::number(losses.dynamicRange(), 'f', 1),
            scaleText(losses), lossShareText(losses.underflowShare), lossShareText(losses.saturationShare),
            QString::number(losses.meanSquaredError, 'g', 2), noiseText(losses));
