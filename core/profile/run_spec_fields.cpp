@@ -108,7 +108,7 @@ std::vector<SpecField> makeFields() {
       valued("seed", &RunSpec::seed, Measuring, "seed", "SEED",
              "Seed of the random inputs, parameters, gradients and dropout", "&Seed"),
       within(valued("ranks", &RunSpec::ranks, Ranks, "ranks", "N",
-                    "Number of tensor-parallel ranks; on the CPU they share its threads"),
+                    "Number of tensor-parallel ranks; on the CPU they are threads that share its cores"),
              1, 64),
       flag("deterministic", &RunSpec::isDeterministic, Ranks, "deterministic",
            "Sum over ranks in rank order, in float32, rounded once, instead of in NCCL's order: bitwise "

@@ -219,7 +219,7 @@ QString RooflinePanel::emptyText() const {
   const auto& run = m_session.results().lastRun();
   if (!run) return tr("No measurements yet. Press Run (Ctrl+Enter) to compare each step with its roofline limit.");
   if (!m_view->plot().dots.empty()) return {};
-  if (m_filter && m_filter->isActive()) return tr("No filtered step has FLOPs. Remove a filter term.");
+  if (m_filter && m_filter->isActive()) return tr("No step that matches the filter has FLOPs. Remove a filter term.");
   return run->record.settings.timesSteps()
              ? tr("This run has no steps with FLOPs.")
              : tr("This run has no step times. Press Run (Ctrl+Enter) to compare each step with its roofline limit.");

@@ -133,9 +133,10 @@ void Runner::finishNumerics(const NumericsReport& report) {
 void Runner::finishCapture(const std::vector<TensorSummary>& tensors) {
   if (m_isAbandoned) return Q_EMIT dropped();
   if (!QFileInfo::exists(m_captureFile)) {
-    Q_EMIT failed(tr("The captured tensors are in %1 on the machine of the run. Capture them there: fuseline run FILE "
-                     "--capture OP --captured OUT.safetensors")
-                      .arg(m_captureFile));
+    Q_EMIT failed(
+        tr("The captured tensors are in %1 on the machine of the run and cannot be read from here. Run on that "
+           "machine: fuseline run FILE --capture OP --captured OUT.safetensors")
+            .arg(m_captureFile));
     return;
   }
   Result<std::shared_ptr<const CapturedFile>> file = CapturedFile::open(m_captureFile);

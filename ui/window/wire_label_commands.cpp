@@ -38,8 +38,9 @@ void WireLabelCommands::addMenu(QMenu& viewMenu) {
     connect(action, &QAction::triggered, this, [this, labels] { choose(labels); });
   };
   add(tr("&Off"), tr("Quantized formats only; tooltips of wires show shapes"), WireLabels::Off);
-  add(tr("&Short"), tr("16384×4096 above bf16"), WireLabels::Short);
-  add(tr("&Full"), tr("[16384, 4096] bf16 → e4m3, on one line if the wire is long enough"), WireLabels::Full);
+  add(tr("&Short"), tr("Labels such as 16384×4096 above bf16"), WireLabels::Short);
+  add(tr("&Full"), tr("Labels such as [16384, 4096] bf16 → e4m3, on one line if the wire is long enough"),
+      WireLabels::Full);
 }
 
 void WireLabelCommands::choose(WireLabels labels) {
