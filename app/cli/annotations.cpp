@@ -41,7 +41,7 @@ std::string githubAnnotation(const Annotation& annotation) {
 void addAnnotateOption(CLI::App& verb, bool& isWanted) {
   verb.add_option_function<std::string>(
           "--annotate", [&isWanted](const std::string&) { isWanted = true; },
-          "Print problems as annotations for this service: github")
+          "Print findings as annotations of a pull request for this service: github")
       ->type_name("SERVICE")
       ->check(CLI::IsMember({"github"}))
       ->excludes(verb.get_option("--json"));

@@ -62,7 +62,7 @@ Cell verdictCell(const ErrorNumerics& error) {
 
 std::string errorsTable(const char* heading, const std::vector<ErrorNumerics>& errors, bool hasColour) {
   Table table(
-      {{heading, Align::Left}, {"rms error"}, {"max error"}, {"1 - cosine"}, {"99 % within ulp"}, {"tolerance"}});
+      {{heading, Align::Left}, {"rms error"}, {"max error"}, {"1 - cosine"}, {"p99 error in ulp"}, {"tolerance"}});
   for (const ErrorNumerics& error : errors)
     table.addRow({error.name, fmt::format("{:.2e}", error.rmsRelative), fmt::format("{:.2e}", error.maxAbsolute),
                   fmt::format("{:.1e}", std::max(0.0, 1.0 - error.cosine)),

@@ -576,9 +576,10 @@ Result<int> runAnywhere(const RunOptions& options, Context& context) {
 }
 
 void addProcessOptions(CLI::App& verb, RunOptions& options) {
-  verb.add_option("--ranks-as", options.ranksAs,
-                  "Ranks as threads (default), processes, or started by mpirun (mpi). Under mpirun, srun and torchrun "
-                  "each process is a rank without this option")
+  verb.add_option(
+          "--ranks-as", options.ranksAs,
+          "Run ranks as threads (default) or as processes, or start them with mpirun (mpi). Not needed if mpirun, "
+          "srun or torchrun start fuseline: then each process is one rank")
       ->type_name("KIND")
       ->check(CLI::IsMember({"threads", "processes", "mpi"}));
   verb.add_option("--hosts", options.hosts, "Hosts of ranks that mpirun starts")->type_name("HOST[:N],...");
@@ -610,9 +611,10 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
                       "Write parameters, main_grad buffers, quantizer states and the optimizer's state, for --tensors: "
                       "whole tensors in a file, or the shards of each rank in a folder")
           ->type_name("STATE.safetensors|FOLDER/");
-  verb.add_flag("--original-names", options.savesModelNames,
-                "With --save FILE: name and order parameters as the model's own files do, so that transformers loads "
-                "them")
+  verb.add_flag(
+          "--original-names", options.savesModelNames,
+          "With --save FILE: write parameters with the names and in the order of the original model's files, so that "
+          "Hugging Face transformers loads them")
       ->needs(save);
   verb.add_flag("--quiet", options.isQuiet, "Print no table and no progress");
   verb.add_option(
@@ -678,9 +680,9 @@ void addRunVerb(CLI::App& app, Context& context) {
   addSpecOptions(*verb, options->spec, SpecGroup::Peaks);
   addRunFiles(*verb, *options);
   addCaptureOptions(*verb, options->capture);
-  addOnOption(
-      *verb, options->on,
-      "Run on another machine over ssh: a host of ~/.ssh/config, or user@host:port. Files stay on this machine");
+  addOnOption(*verb, options->on,
+              "Run on another machine over ssh: a host of ~/.ssh/config, or user@host:port. Files are read and "
+              "written on this machine");
 }
 
 }  // namespace fuseline::cli

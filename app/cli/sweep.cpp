@@ -242,9 +242,9 @@ void addSweepVerb(CLI::App& app, Context& context) {
   addSpecOptions(*verb, options->spec, SpecGroup::Measuring);
   addSpecOptions(*verb, options->spec, SpecGroup::Peaks);
   addSweepFiles(*verb, *options);
-  addOnOption(
-      *verb, options->on,
-      "Sweep on another machine over ssh: a host of ~/.ssh/config, or user@host:port. Files stay on this machine");
+  addOnOption(*verb, options->on,
+              "Sweep on another machine over ssh: a host of ~/.ssh/config, or user@host:port. Files are read and "
+              "written on this machine");
 }
 
 }  // namespace fuseline::cli

@@ -81,8 +81,9 @@ std::vector<SpecField> makeFields() {
              "training_steps, as in --optimizer-set lr=3e-4",
              "Optimizer &fields"),
       valued("timing", &RunSpec::timing, Measuring, "timing", "CLOCK",
-             "How to time steps: auto (host on a CPU, events on a GPU), host (its clock, synchronized after each "
-             "step), events (GPU timestamps), cupti (each GPU kernel) or none (whole runs only)"),
+             "How to time steps: auto (host on a CPU, events on a GPU), host (the host's clock, which waits for the "
+             "device "
+             "after each step), events (GPU timestamps), cupti (each GPU kernel) or none (whole runs only)"),
       flag("emulates", &RunSpec::emulates, Planning, "emulate",
            "Also allow recipes that the GPU does not support natively: their GEMMs use dequantized operands in high "
            "precision",

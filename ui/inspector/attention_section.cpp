@@ -67,7 +67,7 @@ QString attentionWords(const AttentionMask& mask) {
   } else {
     const double pairs = static_cast<double>(mask.numQueries) * static_cast<double>(mask.numKeys);
     const auto seen = static_cast<double>(numPairs(mask.form, mask.numQueries, mask.numKeys));
-    lines.append(translated("%1 queries × %2 keys: %3 of the pairs")
+    lines.append(translated("%1 queries × %2 keys: %3 of the pairs are attended")
                      .arg(mask.numQueries)
                      .arg(mask.numKeys)
                      .arg(percentText(pairs > 0.0 ? seen / pairs : 0.0)));

@@ -61,7 +61,7 @@ QString tipOf(int column) {
           "• a recipe, optionally with fields: Float8CurrentScaling(fp8_format=E4M3)\n"
           "• an element format: e4m3, e5m2 or e2m1\n"
           "• high_precision\n"
-          "Prefix a recipe with ~ to quantize the dequantized rowwise tensor instead of the original.");
+          "Prefix a recipe with ~ to quantize the columnwise tensor from the dequantized rowwise tensor.");
   }
 }
 

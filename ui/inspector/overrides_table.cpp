@@ -106,9 +106,9 @@ QWidget* OverridesTable::createTools() {
   addTool(*row, tr("Add an override"), [this] { addOverride(); })->setText(tr("Add an override"));
   m_remove = addTool(*row, tr("Remove the selected override (Del)"), [this] { removeCurrent(); });
   m_remove->setText(tr("Remove"));
-  m_up = addTool(*row, tr("Move up: rows below take precedence"), [this] { moveCurrent(-1); });
+  m_up = addTool(*row, tr("Move up (lower rows take precedence)"), [this] { moveCurrent(-1); });
   m_up->setArrowType(Qt::UpArrow);
-  m_down = addTool(*row, tr("Move down: rows below take precedence"), [this] { moveCurrent(1); });
+  m_down = addTool(*row, tr("Move down (lower rows take precedence)"), [this] { moveCurrent(1); });
   m_down->setArrowType(Qt::DownArrow);
   row->addStretch(1);
   return tools;

@@ -110,7 +110,7 @@ void LayerTable::accept(quint64 number, const MemoryForecast& forecast) {
     m_model->horizontalHeaderItem(column)->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
   QStandardItem* layers = groupOf(tr("Layers of the fused plan"));
   for (const LayerMemory& layer : groupedLayers(forecast.layers)) layers->appendRow(rowOf(toQt(layer.layer), layer));
-  QStandardItem* changes = groupOf(tr("Whole plan, and one change each"));
+  QStandardItem* changes = groupOf(tr("Whole plan, and the plan with one change"));
   for (const MemoryChange& change : forecast.changes) changes->appendRow(rowOf(change));
   m_model->appendRow(layers);
   m_model->appendRow(changes);

@@ -103,8 +103,9 @@ QVariant NumericsModel::headerData(int section, Qt::Orientation orientation, int
   if (orientation != Qt::Horizontal || section < 0 || section >= ColumnCount) return {};
   if (role == Qt::TextAlignmentRole) return static_cast<int>(section == TensorColumn ? Qt::AlignLeft : Qt::AlignRight);
   if (role == Qt::DisplayRole)
-    return std::array{tr("Tensor"),          tr("RMS error"), tr("Max error"),      tr("1 − cosine"),
-                      tr("99 % within ulp"), tr("Tolerance"), tr("Fused ↔ unfused")}[static_cast<std::size_t>(section)];
+    return std::array{
+        tr("Tensor"),    tr("RMS error"),      tr("Max error"), tr("1 − cosine"), tr("99th percentile (ulp)"),
+        tr("Tolerance"), tr("Fused ↔ unfused")}[static_cast<std::size_t>(section)];
   if (role != Qt::ToolTipRole) return {};
   return std::array{tr("Outputs and gradients of the steps"),
                     tr("RMS of the differences from float32, relative to the RMS of the values.\nColor, here and on "

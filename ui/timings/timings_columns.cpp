@@ -186,10 +186,9 @@ std::vector<TimingsColumn> firstColumns() {
        .words = [](const TimingsRow& row) { return toQt(row.efficiency().boundName()); }},
       {.id = "slowestRank",
        .heading = "Slowest rank",
-       .tip = "Rank with the longest median time, and its excess over the fastest rank. The time of a "
-              "collective includes waiting, so there it is the rank that arrived first. In a plan's row, only "
-              "computing time is "
-              "compared",
+       .tip = "Rank with the longest median time, and its excess over the fastest rank. In a "
+              "collective that is the rank that arrived first, because it waited for the others. In a plan's row, "
+              "only computing time is compared",
        .format = Format::Digits,
        .value = slowestExcess,
        .words = [](const TimingsRow& row) { return toQt(slowestRankText(fact(row, &StepFacts::rankNs))); }},

@@ -71,7 +71,7 @@ QString timelineRows() {
   return shortcutRow(translated("Wheel, pinch, W, S"), translated("Zoom")) +
          shortcutRow(translated("Drag, A, D"), translated("Move the view")) +
          shortcutRow(translated("Arrow keys, comma, period"), translated("Select the next box in that direction")) +
-         shortcutRow(translated("Ctrl+F, /; Enter, F3"), translated("Find boxes; next match")) +
+         shortcutRow(translated("Ctrl+F or /; Enter or F3"), translated("Find boxes; next match")) +
          shortcutRow(translated("Home, F"), translated("Fit all; fit the selection")) +
          shortcutRow(translated("Double-click, Return"), translated("Zoom to the box")) +
          shortcutRow(translated("Backspace"), translated("Previous view")) +
