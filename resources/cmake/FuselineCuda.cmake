@@ -24,8 +24,8 @@ endif()
 # the newest is for GPUs that come later.
 set(architectures_all 80-real 86-real 89-real 90-real 100-real 103-real 110-real 120-real 120-virtual)
 set(architectures_ci 89-real 90-real 100-real 120-real 120-virtual)
-# Where no GPU is found: those with FP8, the later ones by PTX.
-set(architectures_without_gpu 89-real 90-real 90-virtual)
+# Where no GPU is found: the oldest with FP8, the later ones by PTX.
+set(architectures_without_gpu 89-real 89-virtual)
 if(DEFINED ENV{CI})
   set(architectures_default ci)
 else()

@@ -71,7 +71,7 @@ QWidget* TensorPanel::createChoice() {
   m_plan->addItem(tr("Fused plan"));
   m_plan->addItem(tr("Unfused plan"));
   m_plan->setAccessibleName(tr("Plan"));
-  m_plan->setToolTip(tr("Plan to capture from. The fused plan stores fewer tensors."));
+  m_plan->setToolTip(tr("The plan whose tensors are captured. The fused plan stores fewer tensors."));
   m_tensor->setAccessibleName(tr("Tensor"));
   m_tensor->setToolTip(tr("Tensors of the selected op, or of the whole pipeline if none is selected"));
   m_tensor->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);

@@ -1316,9 +1316,10 @@ TEST(Devices, ProbesWhatCanBeProbed) {
 
 /// Only the steps of a layer that move its large tensors have rows: none of its thin GEMMs.
 TEST(Bench, MeasuresWhatALayerQuantizes) {
-  const Json rows = fuselineBench("ops --quick --json --only rmsnorm-linear").json()["rows"];
+  const Json suite = fuselineBench("ops --quick --json --only rmsnorm-linear").json();
+  EXPECT_EQ(schemaProblem(fuselineBench("--schema").json(), suite), "");
   std::set<std::string> steps;
-  for (const Json& row : rows)
+  for (const Json& row : suite["rows"])
     if (row["recipe"] == "DelayedScaling")
       steps.insert(row["phase"].get<std::string>() + " " + row["step"].get<std::string>());
   EXPECT_EQ(steps, (std::set<std::string>{"backward delayed_scaling", "backward norm", "forward down.quantize_input",

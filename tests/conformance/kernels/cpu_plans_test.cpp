@@ -142,8 +142,9 @@ TEST_P(Rules, RunFusedLikeTheReference) {
   expectLikeReferenceEverywhere(nativeBackend(), {{6, 16}, {1, 16}, {0, 16}, {700, 16}});
 }
 
+/// As 41 sequences, which attention computes faster than one.
 TEST_P(Rules, RunFusedLikeTheReferenceOverSeveralPanelsOfRows) {
-  expectLikeReferenceEverywhere(nativeBackend(), {{2050, 16}});
+  expectLikeReferenceEverywhere(nativeBackend(), {{50, 41, 16}});
 }
 
 TEST_P(Rules, RunFusedLikeTheReferenceWithoutBf16Instructions) {
