@@ -22,10 +22,19 @@ Result<GroupSizes> bindGroups(const StepRequest& request, const TensorSpec& tens
                     .size = {.rows = tensor.rows(),
                              .n = attributes.integer("out_features"),
                              .k = attributes.integer("in_features"),
-                             .numGroups = attributes.integer("num_groups")}};
+                             .numGroups = attributes.integer("num_groups")},
+                    .areFixed = isSameInEveryRun(request.plan, request.step, splitSizes->index)};
 }
 
 }  // namespace
+
+bool isSameInEveryRun(const Plan& plan, const Step& step, int operand) {
+  const int tensor = step.operands[static_cast<std::size_t>(operand)].tensor;
+  if (plan.tensors[static_cast<std::size_t>(tensor)].role == TensorRole::Input) return true;
+  return std::ranges::none_of(plan.steps, [](const Step& other) {
+    return other.phase == Phase::Optimizer || other.kernel == "delayed_scaling_update";
+  });
+}
 
 GroupedOperand::GroupedOperand(const StepRequest& request, OperandKind kind, const GroupedParameter& parameter)
     : m_isSingle(parameter.isSingle) {

@@ -49,10 +49,16 @@ class GroupedOperand {
   std::vector<Binding> m_bindings;
 };
 
+/// Has the operand of a step the same value in every run? An input of the pipeline has; so has everything if no step
+/// changes what later runs read: parameters, or the scales of DelayedScaling. With these, routing may send other
+/// numbers of tokens to the experts in every run.
+bool isSameInEveryRun(const Plan& plan, const Step& step, int operand);
+
 /// The sizes of the groups, which are data.
 struct GroupSizes {
   Binding splitSizes;
   GroupedSize size;
+  bool areFixed = true;  // the same in every run
 
   /// copy(to, from, sizeBytes): from the device's memory to the host's. Throws std::runtime_error where the sizes,
   /// which come from the user, are not legal.

@@ -1,6 +1,6 @@
 // Kernel "GroupedLinear": y = x W_g^T (+ b_g, or scales b_g) in the rows of each group g, and its gradients.
-// The sizes of the groups are data. They stay the same from run to run, like everything that is bound to an executor:
-// the host reads them in the first run and prepares GEMMs for every size, and later runs may be recorded. Groups run
+// The sizes of the groups are data. The host reads them in the first run and prepares GEMMs for every size, and later
+// runs may be recorded; where runs differ, as in training, it reads them in every run, and none is recorded. Groups run
 // concurrently: few of them fill a GPU alone.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/common/grouped_linear_step.h"
@@ -26,14 +26,15 @@ LinearSize ofAllRows(const CompileRequest& request, const GroupedSize& size) {
 
 // ---- operands
 
-/// Reads the sizes of the groups in the first run.
+/// Reads the sizes of the groups in the first run, or in every run.
 class GroupReader {
  public:
   GroupReader(GroupSizes sizes, const DeviceContext& device) : m_splitSizes(std::move(sizes)), m_device(&device) {}
 
   const std::vector<RowGroup>& read(Pointers pointers) {
-    if (m_groups.empty()) {
+    if (m_groups.empty() || !m_splitSizes.areFixed) {
       m_groups = m_splitSizes.read(pointers, m_device->readBack);
+      m_sizes.clear();
       std::ranges::transform(m_groups, std::back_inserter(m_sizes), &RowGroup::size);
     }
     return m_groups;
@@ -44,7 +45,7 @@ class GroupReader {
  private:
   GroupSizes m_splitSizes;
   const DeviceContext* m_device;
-  std::vector<RowGroup> m_groups;  // none: they are not read yet
+  std::vector<RowGroup> m_groups;  // none: not read yet
   std::vector<std::int64_t> m_sizes;
 };
 

@@ -4,6 +4,7 @@
 
 #include "core/tensor/grouped_copy.h"
 #include "core/tensor/scaling.h"
+#include "kernels/common/grouped_linear_step.h"
 #include "kernels/cuda/elementwise/elementwise_launch.h"
 #include "kernels/cuda/elementwise/elementwise_program.h"
 #include "kernels/cuda/quantize/block_quantize_launch.h"
@@ -107,6 +108,8 @@ Verdict canMakeCopies(const KernelQuery& query) {
 StepCopies::StepCopies(const CompileRequest& request)
     : m_graph(&request.graph), m_plan(&request.plan), m_step(&request.step) {
   for (const QuantizeWork& work : m_step->copies) m_operands.emplace_back(*m_step, work);
+  const int sizes = m_operands.front().sizes;
+  m_hasFixedSizes = sizes < 0 || isSameInEveryRun(*m_plan, *m_step, sizes);
   if (isAmaxOnly())
     m_amaxes = StepAmaxes(request, 0);
   else if (findsAmaxes())
@@ -323,7 +326,7 @@ std::vector<StepCopies::PieceCopy> StepCopies::groupCopiesOf(const std::optional
 }
 
 void StepCopies::launchGroups(Pointers pointers, const DeviceContext& device) {
-  if (m_groupSizes.empty()) m_groupSizes = readSizes(pointers, device);
+  if (m_groupSizes.empty() || !m_hasFixedSizes) m_groupSizes = readSizes(pointers, device);
   const std::vector<std::int64_t>& sizes = m_groupSizes;
   const QuantizeOperands& operands = m_operands.front();
   const std::byte* tensor = memoryAt(pointers, operands.source);

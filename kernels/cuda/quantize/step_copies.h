@@ -93,6 +93,7 @@ class StepCopies {
   const Step* m_step;
   std::vector<QuantizeOperands> m_operands;  // by quantization work of the step
   std::vector<std::int64_t> m_groupSizes;    // empty: they have not been read yet
+  bool m_hasFixedSizes = true;               // the same in every run
   StepAmaxes m_amaxes;                       // those that are not known beforehand
 };
 

@@ -6,6 +6,7 @@
 #include "tests/support/cuda_test_backend.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/structured_samples.h"
+#include "tests/support/trained_chain.h"
 
 #include <limits>
 #include <stdexcept>
@@ -115,17 +116,28 @@ TEST_F(CudaExperts, AreRefusedWhereTheyDoNotExist) {
                 "row_id_map[0] and row_id_map[3] are both 0");
 }
 
-/// The sizes of the groups come from the run. In float32, so that no token is near the choice of another expert.
-TEST_F(CudaExperts, OfAWholeLayerTrainLikeTheReference) {
+/// In float32, so that no token is near the choice of another expert.
+Graph wholeLayer() {
   std::string text = findTemplate("qwen3-moe-layer")->text;
   for (std::size_t at = text.find("bf16"); at != std::string::npos; at = text.find("bf16")) text.replace(at, 4, "f32");
   LoweringOptions options{.pass = ExecutionMode::Training};
   options.symbols = {{"S", 24}, {"H", 32}, {"heads", 4}, {"groups", 2}, {"D", 8}, {"E", 6}, {"topk", 2}, {"FE", 16}};
-  const LoweredGraph lowered = lower(parseDocument(text).document, options);
-  const RunResults expected = runPlan(lowered.graph, unfused(lowered.graph), makeReferenceBackend());
+  return lower(parseDocument(text).document, options).graph;
+}
+
+/// The sizes of the groups come from the run.
+TEST_F(CudaExperts, OfAWholeLayerTrainLikeTheReference) {
+  const Graph graph = wholeLayer();
+  const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
   ASSERT_TRUE(expected.contains("grad.x"));
-  EXPECT_EQ(firstDifferenceInNorm(runPlan(lowered.graph, unfused(lowered.graph), *cudaTestBackend()), expected, 1e-4),
-            "");
+  EXPECT_EQ(firstDifferenceInNorm(runPlan(graph, unfused(graph), *cudaTestBackend()), expected, 1e-4), "");
+}
+
+/// Each update sends tokens to other experts, so the sizes differ from run to run.
+TEST_F(CudaExperts, GetOtherTokensWhenTheRouterIsTrained) {
+  const Graph graph = wholeLayer().withOptimizer({.lr = 0.02});
+  const RunResults expected = trainedResults(graph, makeReferenceBackend(), 3);
+  EXPECT_EQ(firstDifferenceInNorm(trainedResults(graph, *cudaTestBackend(), 3), expected, 1e-3), "");
 }
 
 }  // namespace
