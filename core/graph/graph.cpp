@@ -187,6 +187,10 @@ void GraphBuilder::markShardedParameters(NodeId node) {
   m_graph.m_nodes[static_cast<std::size_t>(node)].hasShardedParameters = true;
 }
 
+void GraphBuilder::markFrozenParameters(NodeId node) {
+  m_graph.m_nodes[static_cast<std::size_t>(node)].hasFrozenParameters = true;
+}
+
 void GraphBuilder::enterSequential(std::string path, std::string block) {
   m_graph.m_sequentials.push_back({std::move(path), std::move(block), m_sequential});
   m_sequential = static_cast<int>(m_graph.m_sequentials.size()) - 1;

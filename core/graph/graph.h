@@ -72,6 +72,8 @@ struct Node {
   bool hasPartialGradients = false;
   /// Its parameters are shards: each rank of a group has another part.
   bool hasShardedParameters = false;
+  /// Its parameters belong to another rank, which adds them up: an optimizer leaves these as they are.
+  bool hasFrozenParameters = false;
 
   bool takesPartInBackward() const { return needs.anyInput() || needs.anyParameter(); }
   /// Is this the node, or a part of the op or instance, with this id?
@@ -155,6 +157,7 @@ class GraphBuilder {
   void copySequentials(const Graph& from) { m_graph.m_sequentials = from.m_sequentials; }
   void markPartialGradients(NodeId node);
   void markShardedParameters(NodeId node);
+  void markFrozenParameters(NodeId node);
   /// Nodes that are added from now on are in a new Sequential inside the current one, until it is left.
   void enterSequential(std::string path, std::string block);
   void leaveSequential();

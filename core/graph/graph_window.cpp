@@ -43,6 +43,7 @@ class Window {
     m_builder.copyPlace(*id, node);
     if (node.hasPartialGradients) m_builder.markPartialGradients(*id);
     if (node.hasShardedParameters) m_builder.markShardedParameters(*id);
+    if (node.hasFrozenParameters) m_builder.markFrozenParameters(*id);
     const std::vector<ValueId>& made = m_builder.partial().node(*id).outputs;
     for (std::size_t port = 0; port < made.size(); ++port)
       m_values[static_cast<std::size_t>(node.outputs[port])] = made[port];
@@ -72,7 +73,8 @@ bool isSameButForAttributes(const Node& a, const Node& b) {
          a.operation->name == b.operation->name && a.inputs == b.inputs && a.outputs == b.outputs &&
          a.parameters == b.parameters && a.parameterGradients == b.parameterGradients && a.residuals == b.residuals &&
          isSame(a.needs, b.needs) && isSame(a.context, b.context) && a.quantizers == b.quantizers &&
-         a.hasPartialGradients == b.hasPartialGradients && a.hasShardedParameters == b.hasShardedParameters;
+         a.hasPartialGradients == b.hasPartialGradients && a.hasShardedParameters == b.hasShardedParameters &&
+         a.hasFrozenParameters == b.hasFrozenParameters;
 }
 
 /// Its consumers follow from the nodes.

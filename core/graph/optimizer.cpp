@@ -136,7 +136,8 @@ std::vector<TrainedParameter> trainedParameters(const Graph& graph) {
                          .spec = node.parameters[index],
                          .gradientSpec = node.parameterGradients[index],
                          .isGradientAdded = node.gradientSink(slot) == GradientSink::Accumulate,
-                         .isShard = node.hasShardedParameters});
+                         .isShard = node.hasShardedParameters,
+                         .isFrozen = node.hasFrozenParameters});
     }
   }
   return trained;

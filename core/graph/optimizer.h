@@ -39,6 +39,7 @@ struct TrainedParameter {
   TensorSpec gradientSpec;
   bool isGradientAdded = false;  // to a main_grad buffer, which the optimizer sets to 0
   bool isShard = false;          // of a parameter that several ranks share
+  bool isFrozen = false;         // another rank updates it
 
   /// A parameter of 16 bits has a float32 copy that small updates are not lost in.
   bool hasMaster() const { return spec.dtype != DType::F32; }

@@ -64,7 +64,7 @@ class GradNormReference final : public Kernel {
 class AdamWReference final : public Kernel {
  public:
   AdamWReference(const Graph& graph, const Plan& plan, const Step& step)
-      : m_options(*graph.optimizer()), m_numParameters(trainedParameters(graph).size()), m_plan(plan), m_step(step) {}
+      : m_options(*graph.optimizer()), m_parameters(trainedParameters(graph)), m_plan(plan), m_step(step) {}
 
   void run(OperandPointers pointers, std::byte*) override {
     std::int64_t& step = *reinterpret_cast<std::int64_t*>(pointers[0]);
@@ -72,8 +72,8 @@ class AdamWReference final : public Kernel {
     const std::vector<double> squares = numbers({0, OperandKind::Input, 1}, pointers).values;
     const auto corrections =
         adamWCorrections<double>(m_options, step, std::accumulate(squares.begin(), squares.end(), 0.0), rootOf);
-    for (std::size_t member = 0; member < m_numParameters; ++member)
-      update(static_cast<int>(member), corrections, pointers);
+    for (std::size_t member = 0; member < m_parameters.size(); ++member)
+      if (!m_parameters[member].isFrozen) update(static_cast<int>(member), corrections, pointers);
   }
 
  private:
@@ -103,7 +103,7 @@ class AdamWReference final : public Kernel {
   }
 
   AdamW m_options;
-  std::size_t m_numParameters;
+  std::vector<TrainedParameter> m_parameters;
   const Plan& m_plan;
   const Step& m_step;
 };

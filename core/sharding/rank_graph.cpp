@@ -35,7 +35,7 @@ class RankGraphMaker {
     }
     m_made.graph = std::move(m_builder).finish(m_whole.pass()).withOptimizer(m_whole.optimizer());
     m_made.notes = std::move(m_placements.notes);
-    if (Result<void> noted = noteOptimizer(); !noted) return noted.error();
+    noteOptimizer();
     return std::move(m_made);
   }
 
@@ -108,9 +108,14 @@ class RankGraphMaker {
       noteShard(fmt::format("{}:{}", local.id, local.operation->outputs[port].name), shardOf(node.outputs[port]));
     }
     noteParameters(id);
-    if (!node.parameters.empty() && parameterShard(m_whole, m_placements, id, 0).isSlice())
-      m_builder.markShardedParameters(made);
+    if (!node.parameters.empty()) markParameters(parameterShard(m_whole, m_placements, id, 0), made);
     return checkParameters(id, local);
+  }
+
+  /// Each rank has the whole gradient of a bias that they add up, so rank 0 alone updates it; the others hold zeros.
+  void markParameters(const Shard& shard, NodeId made) {
+    if (shard.isSlice()) m_builder.markShardedParameters(made);
+    if (shard.kind == Shard::Kind::Summand && m_rank > 0) m_builder.markFrozenParameters(made);
   }
 
   void noteParameters(NodeId id) {
@@ -122,21 +127,14 @@ class RankGraphMaker {
     }
   }
 
-  /// The optimizer's state is shared as the parameter is. Errors: a bias that the ranks add up, which each would
-  /// update.
-  Result<void> noteOptimizer() {
+  /// The optimizer's state is shared as the parameter is.
+  void noteOptimizer() {
     if (m_whole.optimizer())
       for (const std::string_view name : {kOptimizerStep, kGradientSquares}) m_made.shards[std::string(name)] = {};
     for (const TrainedParameter& parameter : trainedParameters(m_whole)) {
       const Shard shard = m_made.shards[parameter.name];
-      if (shard.kind == Shard::Kind::Summand)
-        return Error{
-            fmt::format("{}: {} ranks add it up, and each would update it. Use a Bias after the sum over the "
-                        "ranks instead, or run without an optimizer.",
-                        parameter.name, m_ranks)};
       for (std::string& state : parameter.stateNames()) m_made.shards[std::move(state)] = shard;
     }
-    return {};
   }
 
   /// Shards have the shapes that the local op infers, if the parts of an axis can be shared.

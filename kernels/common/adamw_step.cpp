@@ -30,8 +30,10 @@ Result<AdamWStep> adamWStep(const StepRequest& request) {
   if (!updates) return updates.error();
   step.numUpdates = std::move(*updates);
   step.gradientSquares = findOperand(request, {0, OperandKind::Input, 1});
-  const auto count = static_cast<int>(trainedParameters(request.graph).size());
-  for (int member = 0; member < count; ++member) {
+  int member = -1;
+  for (const TrainedParameter& trained : trainedParameters(request.graph)) {
+    ++member;
+    if (trained.isFrozen) continue;
     Result<AdamWStep::Parameter> parameter = parameterAt(request, member);
     if (!parameter) return parameter.error();
     step.parameters.push_back(std::move(*parameter));

@@ -20,8 +20,8 @@ struct AdamWStep {
   };
   AdamW options;
   Binding numUpdates;
-  Binding gradientSquares;  // absent if gradients are not clipped
-  std::vector<Parameter> parameters;
+  Binding gradientSquares;            // absent if gradients are not clipped
+  std::vector<Parameter> parameters;  // that this rank updates
 
   AdamWTerms<float> terms() const { return adamWTerms<float>(options); }
 };

@@ -7,6 +7,7 @@
 #include "core/sharding/rank_graph.h"
 #include "tests/support/recipes.h"
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -83,12 +84,19 @@ Graph quantized(const Graph& whole, const RankedRunOptions& options) {
   return options.recipe ? under(*options.recipe, whole) : whole;
 }
 
+/// An optimizer changes the parameters.
+bool isCompared(TensorRole role, const Plan& plan) {
+  const bool isTrained = std::ranges::count(plan.tensors, TensorRole::OptimizerState, &PlanTensor::role) > 0;
+  return isResult(role) || role == TensorRole::QuantizerState ||
+         (isTrained && (role == TensorRole::OptimizerState || role == TensorRole::Parameter));
+}
+
 void run(TimedPlan& executor, int runs, RankedRun& made) {
   for (int i = 0; i < runs && made.problem.empty(); ++i)
     if (const Result<RunOutcome> ran = executor.run(); !ran) made.problem = ran.error().message;
   made.launching = executor.launching();
   for (const PlanTensor& tensor : executor.plan().tensors) {
-    if (!made.problem.empty() || (!isResult(tensor.role) && tensor.role != TensorRole::QuantizerState)) continue;
+    if (!made.problem.empty() || !isCompared(tensor.role, executor.plan())) continue;
     const Result<Tensor> read = executor.read(tensor.name);
     if (read)
       made.results[tensor.name] = read->toDoubles();

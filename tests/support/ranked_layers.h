@@ -33,8 +33,8 @@ struct RankedRunOptions {
   bool overlaps = true;
 };
 
-/// The results of all ranks together: whole outputs and gradients, and the states of quantizers, which are the same on
-/// all ranks. problem: why a run failed.
+/// The results of all ranks together: whole outputs and gradients, what an optimizer updates, and the states of
+/// quantizers, which are the same on all ranks. problem: why a run failed.
 struct RankedRun {
   RunResults results;
   std::string problem;
