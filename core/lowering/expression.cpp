@@ -23,14 +23,15 @@ std::optional<std::int64_t> valueOf(std::string_view digits) {
   return error == std::errc() ? std::optional(value) : std::nullopt;
 }
 
+constexpr std::size_t kMostShown = 40;  // bytes of the text, in messages
+
 class Evaluator {
  public:
   Evaluator(std::string_view text, const SymbolLookup& lookup) : m_scanner(text), m_lookup(lookup) {}
 
   ExpressionValue run() {
     const std::int64_t value = sum();
-    if (m_scanner.peek() != '\0')
-      fail(Kind::Syntax, fmt::format("expected an operator, found \"{}\"", m_scanner.rest()));
+    if (m_scanner.peek() != '\0') failExpected("an operator", false);
     if (m_problem) return *m_problem;
     return value;
   }
@@ -111,7 +112,7 @@ class Evaluator {
     const std::size_t begin = m_scanner.position();
     const std::string name(m_scanner.takeWhile(isNamePart));
     if (const auto value = m_lookup(name)) return *value;
-    failAt(begin, Kind::UnknownSymbol, fmt::format("there is no symbol {}", name));
+    failAt(begin, Kind::UnknownSymbol, fmt::format("there is no symbol {}", cutText(name, kMostShown)));
     m_problem->symbol = name;
     return 0;
   }
@@ -121,7 +122,7 @@ class Evaluator {
   }
 
   std::int64_t failExpected(std::string_view expected, bool isAtEnd) {
-    const std::string found = isAtEnd ? "the end" : fmt::format("\"{}\"", m_scanner.rest());
+    const std::string found = isAtEnd ? "the end" : fmt::format("\"{}\"", cutText(m_scanner.rest(), kMostShown));
     return fail(Kind::Syntax, fmt::format("expected {}, found {}", expected, found));
   }
 

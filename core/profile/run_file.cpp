@@ -57,7 +57,9 @@ Result<void> saveRunRecord(const RunRecord& record, const std::filesystem::path&
   return writeFileAtomically(path, [&](std::ostream& file) { file << text; });
 }
 
+/// The first bytes of a pipe cannot be read twice.
 bool holdsRun(const std::filesystem::path& path) {
+  if (std::error_code code; !std::filesystem::is_regular_file(path, code)) return path.extension() == ".fuserun";
   std::ifstream file(path, std::ios::binary);
   std::string head(kHeadBytes, '\0');
   file.read(head.data(), static_cast<std::streamsize>(head.size()));

@@ -13,6 +13,7 @@ namespace fuseline {
 namespace {
 
 constexpr int kResamples = 2000;
+constexpr std::size_t kMostResampled = 1000;
 constexpr std::uint64_t kBootstrapSeed = 20240229;
 
 /// Linear interpolation between order statistics (Hyndman & Fan 1996, type 7).
@@ -37,8 +38,34 @@ double medianInPlace(std::vector<double>& samples) {
   return 0.5 * (*middle + *std::max_element(samples.begin(), middle));
 }
 
+/// The k-th smallest of n uniform numbers in [0, 1], counted from 1. It has a beta distribution.
+double uniformOrderStatistic(std::size_t k, std::size_t n, std::mt19937_64& random) {
+  std::gamma_distribution<double> below(static_cast<double>(k)), above(static_cast<double>(n - k + 1));
+  const double share = below(random);
+  return share / (share + above(random));
+}
+
+/// As bootstrapMedians(), from the distribution of the middle of a resample, which is not drawn as a whole.
+std::vector<double> mediansOfMany(std::span<const double> samples, std::mt19937_64& random) {
+  const std::vector<double> sorted = sortedCopy(samples);
+  const std::size_t size = sorted.size();
+  const auto at = [&](double share) {
+    return sorted[std::min(static_cast<std::size_t>(share * static_cast<double>(size)), size - 1)];
+  };
+  std::vector<double> medians(kResamples);
+  for (double& median : medians) {
+    const double lower = uniformOrderStatistic((size + 1) / 2, size, random);
+    median = at(lower);
+    if (size % 2 == 1) continue;
+    // The next one is the smallest of the upper half.
+    median = 0.5 * (median + at(lower + (1.0 - lower) * uniformOrderStatistic(1, size / 2, random)));
+  }
+  return medians;
+}
+
 /// Medians of resamples with replacement.
 std::vector<double> bootstrapMedians(std::span<const double> samples, std::mt19937_64& random) {
+  if (samples.size() > kMostResampled) return mediansOfMany(samples, random);
   std::vector<double> medians(kResamples);
   std::vector<double> resample(samples.size());
   for (double& median : medians) {

@@ -4,6 +4,7 @@
 
 #include "core/support/atomic_file.h"
 #include "core/support/json.h"
+#include "core/support/read_file.h"
 
 #include <algorithm>
 #include <array>
@@ -279,6 +280,7 @@ Result<Header> readHeader(const fs::path& path, std::istream& in, std::uint64_t 
 }
 
 Result<Header> headerOfFile(const fs::path& path) {
+  if (Result<void> regular = checkRegularFile(path, "safetensors file"); !regular) return regular.error();
   std::error_code failure;
   const std::uint64_t fileBytes = fs::file_size(path, failure);
   if (failure) return fileError(path, fmt::format("cannot be read: {}.", failure.message()));

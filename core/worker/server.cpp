@@ -233,6 +233,8 @@ class RunQueue {
   }
 
   static Result<PipelineRunOptions> optionsOf(const RunRequest& request) {
+    if (request.variants.empty())
+      return Error{"variants: expected unfused, fused, or both; found none.", ErrorKind::Usage};
     PipelineRunOptions options{
         .settings = request.settings, .variants = request.variants, .switches = request.switches};
     // The message is read in the window, which has no command-line options.

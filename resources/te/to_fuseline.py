@@ -145,6 +145,7 @@ class Pipeline:
             return self.append_attention(name, operation, waiting)
         if kind not in OPERATIONS or not hasattr(operation, "fuser_forward"):
             raise NotAPipeline(f"{name} is a {kind}, which is no op of te.ops that Fuseline has.")
+        warn_of_arguments(name, operation)
         self.ops.append({"id": name, "op": kind, "attributes": attributes_of(operation)})
         self.wires.append([self.main, f"{name}.x"])
         for port, channel in zip(extra_ports(operation), channels_in(operation)):
@@ -311,7 +312,22 @@ def grouped_linear(operation):
 
 
 def norm(operation):
-    return {"normalized_shape": [int(n) for n in operation.weight.shape]}
+    margins = set(operation._sm_margins.values())
+    found = {"normalized_shape": [int(n) for n in operation.weight.shape]}
+    return {**found, "sm_margin": margins.pop()} if len(margins) == 1 and any(margins) else found
+
+
+def warn_of_arguments(name, operation):
+    """Arguments of constructors that a pipeline has no attribute for."""
+    for part in getattr(operation, "basic_ops", [operation]):
+        for group in ("process_group", "tensor_parallel_group"):
+            if getattr(part, group, None) is not None:
+                leave_out(f"{name}: {group} is a group of its own; a pipeline has one group, of all its ranks.")
+        if getattr(part, "_rng_state_tracker_function", None) is not None:
+            leave_out(f"{name}: rng_state_tracker_function draws initial weights; Fuseline draws them from its seed.")
+        margins = getattr(part, "_sm_margins", {})
+        if len(set(margins.values())) > 1:
+            leave_out(f"{name}: sm_margin={margins} differs between passes; the file has 0.")
 
 
 def clamped(operation):

@@ -124,11 +124,12 @@ Result<Json> parseConfig(std::string_view text, std::string_view name) {
 Error unknownArchitecture(std::string_view name, const std::string& modelType) {
   const std::vector<std::string> known = knownModelTypes();
   if (modelType.empty())
-    return Error{fmt::format("{}: model_type is missing; expected one of {}. Is this the config.json of a model?", name,
-                             fmt::join(known, ", "))};
-  return Error{fmt::format("{}: model_type {} is not supported{} Supported: {}. Import other models from ONNX.", name,
-                           shortened(visibleText(modelType)), didYouMean(nearest(modelType, known)),
-                           fmt::join(known, ", "))};
+    return Error{fmt::format("{}: model_type is missing; expected one such as {}. Is this the config.json of a model?",
+                             name, known.front())};
+  return Error{fmt::format("{}: model_type {} is not supported{} `fuseline guide models` lists {} types. Import other "
+                           "models from ONNX.",
+                           name, shortened(visibleText(modelType)), didYouMean(nearest(modelType, known)),
+                           known.size())};
 }
 
 Result<void> shorten(ModelForm& form, std::string_view name, const ModelImportOptions& options) {

@@ -7,7 +7,7 @@
 
 namespace fuseline {
 
-/// "fc1, fc2", or the first dozen "and 96 more".
+/// "fc1, fc2", or the first few "and 96 more".
 std::string nameList(const std::vector<std::string>& names);
 
 }  // namespace fuseline

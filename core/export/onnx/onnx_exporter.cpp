@@ -139,8 +139,8 @@ Result<void> checkConstants(const OnnxModel& model, const NamedTensors* tensors)
       missing.push_back(constant.name);
   if (missing.empty()) return {};
   return Error{
-      fmt::format("{}: constants of the imported model are not in the pipeline file. Write them with `fuseline import "
-                  "MODEL --weights OUT.safetensors`, and add --tensors OUT.safetensors.",
+      fmt::format("{}: constants of the imported model, which are not in this file. Add --tensors W.safetensors, from "
+                  "`fuseline import MODEL --weights W.safetensors`.",
                   nameList(missing))};
 }
 

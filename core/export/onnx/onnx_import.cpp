@@ -12,6 +12,7 @@
 #include "core/export/onnx/import/quantized_relu.h"
 #include "core/export/onnx/import/residual_branches.h"
 #include "core/export/onnx/kept/model_ends.h"
+#include "core/export/onnx/kept/old_forms.h"
 #include "core/export/onnx/onnx_exporter.h"
 #include "core/export/onnx/onnx_fused_nodes.h"
 #include "core/export/onnx/onnx_listing.h"
@@ -250,6 +251,19 @@ Result<void> checkProducers(const ::onnx::GraphProto& graph, std::string_view na
   return {};
 }
 
+/// Errors: there is no such opset.
+Result<void> checkOpset(std::int64_t opset, std::string_view name) {
+  if (opset >= 1) return {};
+  return Error{
+      fmt::format("{}: found opset {}; expected 1 to {}. Export the model again.", name, opset, kNewestOnnxOpset)};
+}
+
+void noteOpset(std::int64_t opset, std::vector<std::string>& notes) {
+  if (opset > kNewestOnnxOpset)
+    notes.push_back(fmt::format("Fuseline knows opsets 1 to {}; the nodes of opset {} are read as those of opset {}.",
+                                kNewestOnnxOpset, opset, kNewestOnnxOpset));
+}
+
 }  // namespace
 
 bool isOnnxFile(const std::filesystem::path& path) { return path.extension() == ".onnx"; }
@@ -262,12 +276,16 @@ Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_v
         "{}: expected an ONNX model whose graph has outputs; the file is another one, or truncated.", name)};
   if (std::optional<ImportedPipeline> written = writtenPipeline(model))
     return withWeights(std::move(*written), model.graph(), options);
+  const std::int64_t opset = standardOpset(model.opset_import());
+  if (Result<void> known = checkOpset(opset, name); !known) return known.error();
   if (Result<void> sound = checkProducers(model.graph(), name); !sound) return sound.error();
   foldSmallCodes(*model.mutable_graph(), options.folder);
   addQuantizedRelus(*model.mutable_graph(), options.folder);
   splitFusedAttention(model, options.folder);
   splitFusedNodes(*model.mutable_graph());
-  return importGraph(model, name, options);
+  Result<ImportedPipeline> imported = importGraph(model, name, options);
+  if (imported) noteOpset(opset, imported->notes);
+  return imported;
 }
 
 Result<ImportedPipeline> importOnnx(const std::filesystem::path& path, const OnnxImportOptions& options) {

@@ -19,6 +19,8 @@ namespace fuseline {
 /// All written operators are in opset 20, whose Gelu is the newest. IR version 9 was released with it.
 inline constexpr std::int64_t kOnnxOpset = 20;
 inline constexpr std::int64_t kOnnxIrVersion = 9;
+/// The newest opset of which Fuseline knows that it changes no op that import reads.
+inline constexpr std::int64_t kNewestOnnxOpset = 27;
 
 /// TensorProto.DataType, as a number: headers older than ONNX 1.14 have no names for float8.
 std::int32_t onnxType(DType dtype);

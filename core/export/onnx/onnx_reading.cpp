@@ -343,6 +343,14 @@ double OnnxReading::roundingOf(const std::string& number) const {
   return isRoundedTo(DType::F16) ? kOfF16 : kOfF32;
 }
 
+bool isExactIn(const ::onnx::TensorProto& constant, DType dtype) {
+  const auto elements = elementsOf(constant);
+  if (!elements) return true;
+  const Shape shape = {static_cast<std::int64_t>(elements->size())};
+  const auto rounded = Tensor::fromDoubles({.dtype = dtype, .shape = shape}, *elements).toDoubles();
+  return rounded == *elements;
+}
+
 /// As in source(), there may be rings.
 bool OnnxReading::isRequantized(const std::string& tensor) const {
   const std::string* name = &tensor;

@@ -83,6 +83,8 @@ class OnnxReading {
 };
 
 Shape shapeOf(const ::onnx::TensorProto& tensor);
+/// Does the dtype represent all elements? True as well if they are stored in another file.
+bool isExactIn(const ::onnx::TensorProto& constant, DType dtype);
 /// The elements of a tensor with two bytes per element, each stored in a separate int32.
 std::vector<std::uint16_t> halfBits(const ::onnx::TensorProto& tensor);
 /// For f32, f16 and bf16.

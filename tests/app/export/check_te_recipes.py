@@ -127,6 +127,22 @@ class Losses(unittest.TestCase):
             written = to_fuseline.recipe_json(recipe)
         return " ".join(str(entry.message) for entry in caught if entry.category is to_fuseline.LeftOut), written
 
+    def test_arguments_without_an_attribute_are_named(self):
+        import to_fuseline
+        import transformer_engine.pytorch.ops as te_ops
+
+        norm = te_ops.LayerNorm(8, sm_margin={"forward": 4, "backward": 2, "inference": 0}, device="cpu")
+        linear = te_ops.BasicLinear(8, 8, rng_state_tracker_function=lambda: None, device="meta")
+        linear.tensor_parallel_group = "a group"
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for operation in (norm, linear):
+                to_fuseline.warn_of_arguments("op", operation)
+        text = " ".join(str(entry.message) for entry in caught)
+        for part in ("op: sm_margin={'forward': 4", "op: tensor_parallel_group is a group", "op: rng_state_tracker_function"):
+            self.assertIn(part, text)
+        self.assertEqual(to_fuseline.norm(te_ops.RMSNorm(8, sm_margin=3, device="cpu"))["sm_margin"], 3)
+
     def test_functions_of_delayed_scaling_are_named(self):
         from transformer_engine.common import recipe
 

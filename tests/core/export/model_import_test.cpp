@@ -7,6 +7,7 @@
 #include "core/export/model/weight_map.h"
 #include "core/lowering/lowering.h"
 #include "core/runtime/bindings.h"
+#include "core/support/read_file.h"
 #include "core/tensor/safetensors.h"
 #include "tests/support/temporary_folder.h"
 
@@ -171,10 +172,12 @@ TEST(ModelImport, RefusesRoutersThatNoOpHas) {
   EXPECT_NE(refusal(small("deepseek_v3")).find("kv_lora_rank is missing"), std::string::npos);
 }
 
-TEST(ModelImport, RefusesAnUnknownArchitectureWithThoseItKnows) {
+TEST(ModelImport, RefusesAnUnknownArchitectureWithThePageOfThoseItKnows) {
   const std::string message = refusal(small("lama"));
   EXPECT_NE(message.find("model_type lama is not supported; did you mean llama?"), std::string::npos) << message;
-  for (const std::string& type : knownModelTypes()) EXPECT_NE(message.find(type), std::string::npos) << type;
+  EXPECT_NE(message.find("`fuseline guide models` lists"), std::string::npos) << message;
+  const auto page = readWholeFile(std::filesystem::path(FUSELINE_SOURCE_DIR) / "resources/guide/models.md", {"page"});
+  for (const std::string& type : knownModelTypes()) EXPECT_NE(page->find(type), std::string::npos) << type;
   EXPECT_NE(refusal({{"hidden_size", 4}}).find("model_type is missing"), std::string::npos);
 }
 

@@ -201,6 +201,11 @@ class Model {
     return *this;
   }
 
+  Model& opset(std::int64_t version) {
+    m_model.add_opset_import()->set_version(version);
+    return *this;
+  }
+
   /// An exporter's declaration of a tensor within the graph.
   Model& noted(const std::string& name, const std::vector<std::string>& extents, int type = 1) {
     auto& graph = *m_model.mutable_graph();
@@ -639,6 +644,43 @@ TEST(OnnxImport, TakesTheDtypeThatResultsAreConvertedTo) {
   EXPECT_EQ(operationsOf(imported), (Texts{"RMSNorm", "Linear"}));
   EXPECT_EQ(imported->document.ops()[0].attributes["dtype"], "bf16");
   EXPECT_EQ(imported->document.ops()[1].attributes["dtype"], "f32");
+}
+
+/// Notes about a layer with these weights whose results are converted to f16 and back.
+Texts notesOnRounding(float weight, const char* between = "Identity") {
+  Model model;
+  model.input("x", {"M", "8"})
+      .weight("w", {8, 8}, weight)
+      .node("MatMul", {"x", "w"}, {"a"})
+      .node(between, {"a"}, {"c"});
+  model.node("Cast", {"c"}, {"h"}, {{"to", 10}}).node("Cast", {"h"}, {"f"}, {{"to", 1}}).node("Relu", {"f"}, {"y"});
+  return model.output("y").imported()->notes;
+}
+
+// 0.5 is an f16 number: then the layer was one in f16 before it was exported.
+TEST(OnnxImport, NamesConversionsThatRound) {
+  constexpr const char* kNote = "y: the model rounds to f16 here, and the pipeline does not: results differ slightly.";
+  EXPECT_EQ(notesOnRounding(0.1F)[0], kNote);
+  EXPECT_EQ(notesOnRounding(0.5F, "Relu")[0], kNote);
+  for (const std::string& note : notesOnRounding(0.5F)) EXPECT_FALSE(has(note, "rounds to")) << note;
+}
+
+TEST(OnnxImport, NamesConversionsOfTheResult) {
+  Model model;
+  model.input("x", {"M", "8"}).weight("w", {8, 8}, 0.1F).node("MatMul", {"x", "w"}, {"a"});
+  const auto imported = model.node("Cast", {"a"}, {"y"}, {{"to", 16}}).output("y").imported();
+  EXPECT_TRUE(has(imported->notes[0], "y: the model rounds to bf16 here")) << imported->notes[0];
+}
+
+TEST(OnnxImport, NamesOpsetsThatItDoesNotKnow) {
+  const auto imported = [](std::int64_t opset) {
+    Model model;
+    return model.opset(opset).input("x", {"M", "8"}).node("Relu", {"x"}, {"y"}).output("y").imported();
+  };
+  EXPECT_FALSE(has(imported(27)->notes.back(), "opset")) << imported(27)->notes.back();
+  EXPECT_TRUE(has(imported(99)->notes.back(), "the nodes of opset 99 are read as those of opset 27"));
+  EXPECT_EQ(imported(0).error().message, "other.onnx: found opset 0; expected 1 to 27. Export the model again.");
+  EXPECT_FALSE(imported(-3));
 }
 
 TEST(OnnxImport, TakesNoSumOfExtentsForAnOp) {

@@ -250,7 +250,7 @@ TEST(OnnxKeptNodes, AreWrittenAgainBetweenTheOps) {
 TEST(OnnxKeptNodes, NeedTheConstantsThatTheModelHad) {
   const Result<::onnx::ModelProto> written = exportedWith(imported(aroundCos()), false);
   ASSERT_FALSE(written);
-  EXPECT_TRUE(has(written.error().message, ".constant1: constants of the imported model are not in the pipeline file."))
+  EXPECT_TRUE(has(written.error().message, ".constant1: constants of the imported model, which are not in this file."))
       << written.error().message;
 }
 

@@ -177,6 +177,29 @@ TEST(CompareApart, ClaimsNothingFromFewSamplesOrNone) {
   EXPECT_DOUBLE_EQ(compareApart(std::vector<double>{2}, {}).median, 1);
 }
 
+// The share of n samples below a resampled median has the deviation 0.5 / sqrt(n).
+TEST(CompareRounds, BoundsTheWorkOfManyRounds) {
+  for (const std::size_t rounds : {std::size_t{1'000'000}, std::size_t{1'000'001}}) {
+    std::vector<double> ratios(rounds);
+    for (std::size_t i = 0; i < rounds; ++i) ratios[i] = 1.0 + static_cast<double>(i) / static_cast<double>(rounds);
+    const RatioStats stats = compareRounds(ratios, std::vector(rounds, 1.0));
+    EXPECT_NEAR(stats.high - stats.median, 1.96 * 0.5 / 1000.0, 1e-4);
+    EXPECT_NEAR(stats.median - stats.low, 1.96 * 0.5 / 1000.0, 1e-4);
+  }
+}
+
+// The interval of 1,000 rounds is resampled, that of 1,001 is not.
+TEST(CompareRounds, GivesManyRoundsTheIntervalOfFewer) {
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> noise(1.0, 0.1);
+  std::vector<double> ratios(1001);
+  for (double& ratio : ratios) ratio = noise(random);
+  const std::vector<double> ones(1001, 1.0);
+  const RatioStats many = compareRounds(ratios, ones), fewer = compareRounds(std::span(ratios).first(1000), ones);
+  EXPECT_NEAR(many.low, fewer.low, 1e-3);
+  EXPECT_NEAR(many.high, fewer.high, 1e-3);
+}
+
 TEST(CompareRounds, GivesTheSameIntervalEveryTime) {
   const std::vector<double> a = {1.1, 1.3, 0.9, 1.2, 1.0, 1.15, 1.05};
   const std::vector<double> b = {1.0, 1.1, 1.0, 1.0, 0.9, 1.1, 1.0};

@@ -228,7 +228,7 @@ TEST(Safetensors, ShortensAbsurdNamesInItsErrors) {
 TEST(Safetensors, SaysThatAFileIsMissing) {
   const Result<NamedTensors> read = readSafetensors("/nonexistent/t.safetensors");
   ASSERT_FALSE(read);
-  EXPECT_EQ(read.error().message, "/nonexistent/t.safetensors: cannot be read: No such file or directory.");
+  EXPECT_EQ(read.error().message, "Cannot read /nonexistent/t.safetensors: No such file or directory.");
 }
 
 TEST(Safetensors, RefusesToWriteWhatCouldNotBeReadBack) {

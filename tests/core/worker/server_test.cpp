@@ -203,6 +203,13 @@ TEST(Worker, ReportsProblemsOfThePipelineAsAnError) {
   EXPECT_NE(errors[0].error.message.find("GELU"), std::string::npos) << errors[0].error.message;
 }
 
+TEST(Worker, ReportsARequestWithoutPlans) {
+  const RunRequest run{.id = 5, .pipelineText = kPipeline, .variants = {}, .purpose = RunPurpose::Capture};
+  const auto errors = only<ErrorEvent>(serve(encode(WorkerRequest(run)) + "\n"));
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0].error.message, "variants: expected unfused, fused, or both; found none.");
+}
+
 TEST(Worker, ReportsADeviceThatIsNotThere) {
   const auto errors = only<ErrorEvent>(serve(runLine(4, 1, "cuda:9")));
   ASSERT_EQ(errors.size(), 1u);

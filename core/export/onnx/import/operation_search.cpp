@@ -84,7 +84,9 @@ void OperationSearch::add(const std::string& tensor, FoundOperation found) {
     m_seen.insert(output);
   }
   // Exporters fold the conversion of a weight to f32, and convert the results of it back.
-  if (const auto dtype = m_graph.reading.readAs(tensor); dtype && found.dtype == DType::F32) found.dtype = dtype;
+  const auto dtype = m_graph.reading.readAs(tensor);
+  const auto fits = [&](const FoundWeight& weight) { return !weight.constant || isExactIn(*weight.constant, *dtype); };
+  if (dtype && found.dtype == DType::F32 && std::ranges::all_of(found.weights, fits)) found.dtype = dtype;
   m_isMixed = m_isMixed || (found.dtype && m_dtype && *found.dtype != *m_dtype);
   m_graph.operations.push_back({.id = "",
                                 .tensor = found.outputs.empty() ? tensor : found.outputs.front(),

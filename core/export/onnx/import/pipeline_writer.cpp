@@ -7,6 +7,7 @@
 #include "core/edit/fold_repeats.h"
 #include "core/export/onnx/import/imported_weights.h"
 #include "core/export/onnx/import/kept_ends.h"
+#include "core/export/onnx/import/lost_casts.h"
 #include "core/export/onnx/name_list.h"
 #include "core/lowering/lowering.h"
 #include "core/runtime/pipeline_run.h"
@@ -39,7 +40,7 @@ Result<ImportedPipeline> PipelineWriter::write(const std::string& name) {
   tryOtherExtents(loaded.document);
   ImportedPipeline imported{.document = std::move(loaded.document)};
   const FoldedPlaces places = fold(imported);
-  addNotes(imported.notes, places);
+  addNotes(imported.notes, lowered.graph, places);
   imported.tensors = tensorNames(places);
   const auto find = [this](const Node& node, int slot) { return weightOf(node, slot); };
   addWeights(imported, lowered.graph, {.find = find, .folder = m_options.folder}, m_options, places);
@@ -106,14 +107,15 @@ FoldedPlaces PipelineWriter::fold(ImportedPipeline& imported) const {
   return FoldedPlaces(std::move(folded->places));
 }
 
-void PipelineWriter::addNotes(std::vector<std::string>& notes, const FoldedPlaces& places) const {
+void PipelineWriter::addNotes(std::vector<std::string>& notes, const Graph& graph, const FoldedPlaces& places) const {
   if (m.graph.hasUnknown()) notes.push_back(m.border.cutNote());
   if (!m.externals.isEmpty()) notes.push_back(m.externals.note(places));
   notes.insert(notes.end(), m.rewrite.reasons().begin(), m.rewrite.reasons().end());
   if (!m.prepared.guessedBranches().empty())
     notes.push_back(fmt::format("The branch of these If nodes is chosen at run time; the larger one was imported: {}.",
                                 nameList(shownAll(m.prepared.guessedBranches()))));
-  for (const auto& [note, ops] : m.notes) notes.push_back(fmt::format("{}: {}", nameList(places.of(ops)), note));
+  for (const auto& noted : {m.notes, lostCasts(m.graph, m_outputIds, graph)})
+    for (const auto& [note, ops] : noted) notes.push_back(fmt::format("{}: {}", nameList(places.of(ops)), note));
   addSymbolNotes(notes);
 }
 

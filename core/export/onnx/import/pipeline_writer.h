@@ -45,7 +45,7 @@ class PipelineWriter {
   void noteMisfits(const std::vector<Diagnostic>& diagnostics);
   void tryOtherExtents(const PipelineDocument& document);
   FoldedPlaces fold(ImportedPipeline& imported) const;
-  void addNotes(std::vector<std::string>& notes, const FoldedPlaces& places) const;
+  void addNotes(std::vector<std::string>& notes, const Graph& graph, const FoldedPlaces& places) const;
   void addSymbolNotes(std::vector<std::string>& notes) const;
   std::map<std::string, std::string> tensorNames(const FoldedPlaces& places) const;
   std::optional<FoundWeight> weightOf(const Node& node, int slot) const;
