@@ -36,8 +36,9 @@ constexpr std::array kExamples = {
     Example{"run",
             "run mlp.fuseline\nrun mlp.fuseline --recipe float8current --numerics -o after.fuserun\n"
             "run mlp.fuseline --recipe all\nrun mlp.fuseline --on gpu-box --device cuda:0 -o run.fuserun"},
-    Example{"sweep",
-            "sweep mlp.fuseline --over M=64,512,4096\nsweep mlp.fuseline --over M=128:16384:x2 recipe=none,mxfp8"},
+    Example{
+        "sweep",
+        "sweep mlp.fuseline --over M=64,512,4096\nsweep mlp.fuseline --over M=128:16384:x2 --over recipe=none,mxfp8"},
     Example{"compare",
             "compare before.fuserun after.fuserun\n"
             "compare before.fuserun after.fuserun --fail-if \"median>+5%\""},

@@ -79,7 +79,7 @@ std::string frozenText(const NumericsReport& report, bool hasColour) {
   return text;
 }
 
-std::string shareText(double share) {
+std::string toleranceText(double share) {
   return std::isfinite(share) ? fmt::format(" at {:.2f} of its tolerance", share) : ", beyond any tolerance";
 }
 
@@ -89,7 +89,7 @@ std::string verdictText(const char* what, const std::vector<ErrorNumerics>& erro
   if (verdict.worst.empty()) return fmt::format("{}: no results to compare.\n", what);
   return fmt::format("{}: {}; the worst is {}{}.\n", what,
                      styled(verdict.isWithin ? "pass" : "FAIL", verdict.isWithin ? Style::Good : Style::Bad, hasColour),
-                     verdict.worst, shareText(verdict.toleranceShare));
+                     verdict.worst, toleranceText(verdict.toleranceShare));
 }
 
 std::string originText(const NumericsReport& report) {

@@ -278,7 +278,7 @@ void printNotes(const OpenedPipeline& pipeline, const std::string& file, Context
   for (const std::string& note : pipeline.loaded.notes) context.err << fmt::format("note: {}\n", visibleText(note));
   for (const Diagnostic& diagnostic : allDiagnostics(pipeline))
     if (diagnostic.severity == Severity::Warning || diagnostic.code == kBypassedCode ||
-        diagnostic.code == kExternalCode || diagnostic.code == kSmallLayersCode)
+        diagnostic.code == kExternalCode || diagnostic.code == kSmallLayersCode || diagnostic.code == kAttentionCode)
       context.err << toString(diagnostic, file) << '\n';
 }
 

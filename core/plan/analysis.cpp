@@ -51,7 +51,7 @@ void noteAttention(const Graph& graph, const Recipe& recipe, std::vector<Diagnos
     if (isOn(recipe, field))
       diagnostics.push_back(
           {.severity = Severity::Note,
-           .code = "recipe-attention",
+           .code = kAttentionCode,
            .node = attention->owner,
            .message = fmt::format("{} is on, but Fuseline has no attention kernel that reads quantized queries, keys "
                                   "and values, so attention computes in {}. The projections around it are quantized.",

@@ -20,6 +20,8 @@ namespace fuseline {
 
 /// Code of diagnostics about the tensors that ranks share.
 inline constexpr const char* kPlacementCode = "placement";
+/// Code of the note that attention stays in high precision.
+inline constexpr const char* kAttentionCode = "recipe-attention";
 
 /// One of several ranks that run a pipeline together.
 struct RankPlace {

@@ -95,7 +95,7 @@ std::vector<ComparisonRow> fusedRows(const VariantRecord& unfused, const Variant
                                      const Rooflines& rooflines) {
   std::vector<ComparisonRow> rows;
   std::set<const StepRecord*> shown;
-  const StepParts allParts(unfused);
+  const StepParts allParts(unfused, fused);
   for (const StepRecord& step : fused.steps) {
     const Steps parts = allParts.of(step);
     shown.insert(parts.begin(), parts.end());

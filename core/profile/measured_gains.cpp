@@ -27,7 +27,7 @@ struct Sides {
 
 std::map<std::string, Sides> sidesOf(const VariantRecord& unfused, const VariantRecord& fused) {
   std::map<std::string, Sides> sides;
-  const StepParts allParts(unfused);
+  const StepParts allParts(unfused, fused);
   for (const StepRecord& step : fused.steps) {
     if (step.rule.empty()) continue;
     Sides& side = sides[step.name];

@@ -192,6 +192,14 @@ std::vector<MetricChange> totalsOf(const RunRecord& base, const RunRecord& next,
   return totals;
 }
 
+/// The same step in another run. The gather and the scatter of a layer have one name, and differ in their kernel.
+const StepRecord* sameStep(const VariantRecord& variant, const StepRecord& step) {
+  const auto found = std::ranges::find_if(variant.steps, [&](const StepRecord& other) {
+    return other.name == step.name && other.phase == step.phase && other.kernel == step.kernel;
+  });
+  return found == variant.steps.end() ? variant.find(step.name, step.phase) : &*found;
+}
+
 std::vector<MetricChange> stepsOf(const VariantRecord& base, const VariantRecord& next, const Changes& changes) {
   static const std::vector<double> kNone;
   std::vector<MetricChange> steps;
@@ -201,11 +209,11 @@ std::vector<MetricChange> stepsOf(const VariantRecord& base, const VariantRecord
     steps.back().phase = step.phase;
   };
   for (const StepRecord& step : next.steps) {
-    const StepRecord* before = base.find(step.name, step.phase);
+    const StepRecord* before = sameStep(base, step);
     add(step, before ? before->samplesNs : kNone, step.samplesNs);
   }
   for (const StepRecord& step : base.steps)
-    if (!next.find(step.name, step.phase)) add(step, step.samplesNs, kNone);
+    if (!sameStep(next, step)) add(step, step.samplesNs, kNone);
   return steps;
 }
 

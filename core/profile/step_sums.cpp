@@ -7,18 +7,6 @@
 
 namespace fuseline {
 
-namespace {
-
-/// A step that is not fused is the same in both plans; a fused one has parts. One op may have several steps.
-bool isPartOf(const StepRecord& part, const StepRecord& whole) {
-  if (part.phase != whole.phase) return false;
-  if (std::ranges::count(whole.absorbs, part.name) > 0) return true;
-  if (whole.rule.empty() || part.ops.empty()) return part.name == whole.name;
-  return std::ranges::all_of(part.ops, [&](const std::string& op) { return std::ranges::count(whole.ops, op) > 0; });
-}
-
-}  // namespace
-
 std::vector<double> sumPerRound(const Steps& steps) {
   std::vector<double> sums;
   for (const StepRecord* step : steps) {
@@ -29,12 +17,27 @@ std::vector<double> sumPerRound(const Steps& steps) {
   return sums;
 }
 
-StepParts::StepParts(const VariantRecord& unfused) : m_steps(&unfused.steps) {
+StepParts::StepParts(const VariantRecord& unfused, const VariantRecord& fused) : m_steps(&unfused.steps) {
+  std::set<Key> keys;
   for (std::size_t i = 0; i < m_steps->size(); ++i) {
     const StepRecord& step = (*m_steps)[i];
+    keys.insert(keyOf(step));
     m_byName[step.name].push_back(i);
     if (!step.ops.empty()) m_byOp[step.ops.front()].push_back(i);
   }
+  for (const StepRecord& step : fused.steps)
+    if (step.rule.empty() && keys.contains(keyOf(step))) m_kept.insert(keyOf(step));
+}
+
+/// A step that is not fused is the same in both plans; a fused one has parts, but not what the fused plan runs by
+/// itself. One op may have several steps, such as the gather and the scatter of a layer, which differ in their kernel.
+bool StepParts::isPartOf(const StepRecord& part, const StepRecord& whole) const {
+  if (part.phase != whole.phase) return false;
+  if (std::ranges::count(whole.absorbs, part.name) > 0) return true;
+  if (whole.rule.empty() || part.ops.empty())
+    return m_kept.contains(keyOf(whole)) ? keyOf(part) == keyOf(whole) : part.name == whole.name;
+  if (m_kept.contains(keyOf(part))) return false;
+  return std::ranges::all_of(part.ops, [&](const std::string& op) { return std::ranges::count(whole.ops, op) > 0; });
 }
 
 Steps StepParts::of(const StepRecord& whole) const {
@@ -52,6 +55,8 @@ Steps StepParts::of(const StepRecord& whole) const {
   return parts;
 }
 
-Steps partsOf(const StepRecord& whole, const VariantRecord& unfused) { return StepParts(unfused).of(whole); }
+Steps partsOf(const StepRecord& whole, const VariantRecord& unfused, const VariantRecord& fused) {
+  return StepParts(unfused, fused).of(whole);
+}
 
 }  // namespace fuseline

@@ -84,7 +84,7 @@ class TreeBuilder {
   TreeBuilder(const RunRecord& record, const VariantRecord& variant, Instances instances)
       : m_variant(variant), m_instances(instances), m_blocks(record) {
     const VariantRecord* const unfused = record.variant("unfused");
-    if (unfused && unfused != &variant) m_parts.emplace(*unfused);
+    if (unfused && unfused != &variant) m_parts.emplace(*unfused, variant);
   }
 
   TimeNode build() {

@@ -100,7 +100,7 @@ class PlotBuilder {
     const VariantRecord* unfused = m_record.variant("unfused");
     const VariantRecord* fused = m_record.variant("fused");
     if (!unfused || !fused) return;
-    const StepParts parts(*unfused);
+    const StepParts parts(*unfused, *fused);
     for (const StepRecord& step : fused->steps) {
       const auto to = m_places.find(&step);
       if (to == m_places.end() || (step.rule.empty() && step.absorbs.empty())) continue;

@@ -28,7 +28,7 @@ std::vector<double> unfusedSamples(const VariantRecord& unfused, const VariantRe
   if (row.ofPlan) return row.ofPlan(unfused);
   const bool isWhole = fused && row.times.depth == 0;
   if (const StepRecord* whole = isWhole ? fused->find(row.times.label, row.times.phase) : nullptr)
-    return sumPerRound(partsOf(*whole, unfused));
+    return sumPerRound(partsOf(*whole, unfused, *fused));
   const StepRecord* step = unfused.find(row.times.label, row.times.phase);
   return step ? step->samplesNs : std::vector<double>();
 }

@@ -163,6 +163,9 @@ Result<TorchMember> torchMember(const Graph& graph, NodeId id) {
     return TorchMember{.constructor = {"torch.nn.Dropout", {pythonNumber(node.attributes.real("p"))}}};
   if (isRouting(node) || name == "GroupedLinear") return experts(graph, node);
   if (isModelEnd(node)) return memberOf(classOf(node, modelEndModule(node, name)), torchParameterNames(node));
+  if (node.operation->category == "Communication")
+    return Error{
+        fmt::format("{}: {} communicates between ranks, which the PyTorch script cannot. Use --to te.", node.id, name)};
   if (!node.operation->isElementwise()) return refused(node, "it is not supported there yet");
   const Result<std::string> written = torchModule(graph, id, name);
   if (!written) return written.error();

@@ -9,9 +9,11 @@
 #include "core/export/torch/torch_library.h"
 #include "core/export/torch/torch_optimizer.h"
 #include "core/export/torch/torch_units.h"
+#include "core/ops/external.h"
 #include "core/support/version.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -58,10 +60,20 @@ std::string head(const ExportedPipeline& pipeline, const std::vector<std::string
   return text + "import torch\n\n\n";
 }
 
+/// The pipeline is cut at them, so that the script would compute something else. Nothing: there are none.
+std::optional<Error> externalRefused(const ExportedPipeline& pipeline) {
+  const std::vector<Diagnostic>& diagnostics = pipeline.analysis.lowered.diagnostics;
+  const auto found = std::ranges::find(diagnostics, kExternalCode, &Diagnostic::code);
+  if (found == diagnostics.end()) return std::nullopt;
+  return Error{
+      fmt::format("{}: an External cannot be written in PyTorch. Use --to te, or replace it by ops.", found->node)};
+}
+
 }  // namespace
 
 Result<PipelineText> torchPython(const ExportedPipeline& pipeline) {
   const Graph& graph = pipeline.analysis.graph();
+  if (std::optional<Error> refused = externalRefused(pipeline)) return std::move(*refused);
   std::vector<std::string> notes = notesOf(pipeline);
   const Result<TorchModules> modules = torchModules(graph, docText(pipeline.name));
   if (!modules) return modules.error();

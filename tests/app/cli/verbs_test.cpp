@@ -35,6 +35,14 @@ void expectNarrow(const std::string& text) {
         << line;
 }
 
+/// A column of shares, not of tolerances.
+TEST(Recipes, AreComparedByWhatUnderflows) {
+  const std::string text =
+      fuseline("run --device reference --iterations 1 --warmup 0 --recipe none,mxfp8 " + samplePipeline()).out;
+  EXPECT_TRUE(has(text, "underflow")) << text;
+  EXPECT_FALSE(has(text, "of its tolerance")) << text;
+}
+
 // "fuseline sweep mlp.fuseline --over M=64": the options of an example are those of its verb.
 TEST(Recipes, AreComparedWithoutAWordWhereItShallBeQuiet) {
   const ProgramResult result =

@@ -360,6 +360,15 @@ TEST(TePython, RefusesToCheckWhatFuselineDidNotRun) {
   EXPECT_TRUE(contains(exported(templateText("gpt-mlp")).text, "NOT_RUN = []"));
 }
 
+TEST(TorchPython, RefusesAnExternalAtWhichThePipelineIsCut) {
+  const LoadedDocument loaded = parseDocument(aroundModule("Mix()"));
+  const Analysis analysis = analyze(loaded.document);
+  const Result<PipelineText> text = findPipelineExporter("torch")->write(
+      {.name = "sample", .document = loaded.document, .options = {}, .analysis = analysis});
+  ASSERT_FALSE(text);
+  EXPECT_TRUE(contains(text.error().message, "mix: an External cannot be written in PyTorch")) << text.error().message;
+}
+
 TEST(TePython, EmbedsThePipelineAsItWasAnalysed) {
   const AnalysisOptions options{.lowering = {.symbols = {{"M", 64}}},
                                 .recipe = *Recipe::create(*findRecipe("MXFP8BlockScaling"))};

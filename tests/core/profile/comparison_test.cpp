@@ -63,6 +63,32 @@ TEST(CompareVariants, KeepsTheStepsOfOneOpApart) {
   EXPECT_EQ(comparison.rows[0].bytesSaved + comparison.rows[1].bytesSaved, 0);
 }
 
+/// The gather and the scatter of a layer have one name; a sum over ranks belongs to an op that is fused.
+TEST(CompareVariants, ComparesACollectiveWithItself) {
+  const auto collective = [](std::string kernel, double ns) {
+    StepRecord record = step("fc.gather", {"fc"}, 12, {ns, ns, ns}, "backward");
+    record.kernel = std::move(kernel);
+    return record;
+  };
+  const StepRecord ranksSum = step("replicated_gradients", {"a"}, 5, {9, 9, 9}, "backward");
+  StepRecord norms = fusedStep({"a", "b"}, 90, {3, 3, 3});
+  norms.phase = "backward";
+  RunRecord record;
+  record.variants.push_back(
+      {.name = "unfused",
+       .steps = {collective("all-gather", 1), collective("reduce-scatter", 2),
+                 step("a", {"a"}, 60, {4, 4, 4}, "backward"), step("b", {"b"}, 60, {1, 1, 1}, "backward"), ranksSum}});
+  record.variants.push_back(
+      {.name = "fused", .steps = {collective("all-gather", 1), collective("reduce-scatter", 2), norms, ranksSum}});
+  const std::vector<ComparisonRow> rows = compareVariants(record).rows;
+  ASSERT_EQ(rows.size(), 6u);
+  EXPECT_DOUBLE_EQ(rows[0].unfused.median, 1);
+  EXPECT_DOUBLE_EQ(rows[1].unfused.median, 2);
+  EXPECT_TRUE(rows[0].isInBoth && rows[1].isInBoth && rows[5].isInBoth);
+  EXPECT_DOUBLE_EQ(rows[2].unfused.median, 5);
+  EXPECT_EQ(rows[2].launchesSaved, 1);
+}
+
 TEST(CompareVariants, AddsTheOpsOfARoundBeforeTakingTheMedian) {
   // Every round's sum is 6; the sum of the medians would be 6 too, but the spread would not be 0.
   const ComparisonRow row = compareVariants(sampleRecord()).rows[0];
