@@ -252,6 +252,7 @@ class PieceMaker {
   void takeRows(QuantizePiece& piece, const GroupCopy& group) const {
     const TensorSpec& whole = m_work.spec;
     piece.source = {whole.dtype, group.spec.shape};
+    piece.firstRow = group.firstRow;
     piece.from = at(m_pointers, m_operands.source);
     if (piece.from) piece.from += group.firstRow * whole.cols() * sizeBytes(whole.dtype);
   }
@@ -264,6 +265,13 @@ class PieceMaker {
   std::span<std::byte* const> m_pointers;
 };
 
+Tensor rowsOf(const Tensor& x, const QuantizePiece& piece) {
+  Tensor rows = Tensor::zeros({x.spec.dtype, piece.source.shape});
+  const std::int64_t first = piece.firstRow * x.spec.cols() * sizeBytes(x.spec.dtype);
+  std::copy_n(x.data.begin() + first, rows.data.size(), rows.data.begin());
+  return rows;
+}
+
 }  // namespace
 
 std::vector<QuantizePiece> quantizePieces(const Graph& graph, const Plan& plan, const Step& step,
@@ -273,8 +281,11 @@ std::vector<QuantizePiece> quantizePieces(const Graph& graph, const Plan& plan, 
 
 void fusedOperandReference(const Graph& graph, const Plan& plan, const Step& step, const QuantizeWork& work,
                            const Tensor& x, std::span<std::byte* const> pointers) {
-  if (!work.isAmaxOnly())
-    return quantizeReference(work.quantizers, x, quantizePieces(graph, plan, step, work, pointers).front());
+  if (!work.isAmaxOnly()) {
+    for (const QuantizePiece& piece : quantizePieces(graph, plan, step, work, pointers))
+      quantizeReference(work.quantizers, rowsOf(x, piece), piece);
+    return;
+  }
   const float amax = amaxOf(x);
   std::memcpy(at(pointers, QuantizeOperands(step, work).foundAmax), &amax, sizeof(amax));
 }

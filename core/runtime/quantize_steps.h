@@ -38,6 +38,7 @@ std::string pieceName(const Node& reader, const QuantizeWork& work, std::int64_t
 /// A group of rows, or a whole tensor, and the tensors to produce from it. Null pointers: not requested.
 struct QuantizePiece {
   TensorSpec source;
+  std::int64_t firstRow = 0;  // in the whole tensor
   const std::byte* from = nullptr;
   TensorSpec rowwise, columnwise;  // of the requested quantized tensors
   std::byte* rowwiseMemory = nullptr;
@@ -53,7 +54,7 @@ struct QuantizePiece {
 std::vector<QuantizePiece> quantizePieces(const Graph& graph, const Plan& plan, const Step& step,
                                           const QuantizeWork& work, std::span<std::byte* const> pointers);
 
-/// Fused quantization of a step that computes x, through core/quant: its quantized tensors, or its amax.
+/// Fused quantization of a step that computes x, through core/quant: its quantized tensors, by group, or its amax.
 void fusedOperandReference(const Graph& graph, const Plan& plan, const Step& step, const QuantizeWork& work,
                            const Tensor& x, std::span<std::byte* const> pointers);
 

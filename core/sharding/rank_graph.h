@@ -22,7 +22,8 @@ struct RankGraph {
 };
 
 /// rank: from 0 to ranks - 1; it decides only which elements of a tensor dropouts drop, and who updates a bias that the
-/// ranks add up. Errors: those of inferPlacements(); a size that the ranks cannot share equally, with the tensor's name.
+/// ranks add up. Errors: those of inferPlacements(); a size that the ranks cannot share equally, with the tensor's
+/// name.
 Result<RankGraph> rankGraph(const Graph& whole, int rank, int ranks);
 
 }  // namespace fuseline

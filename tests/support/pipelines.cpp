@@ -120,6 +120,21 @@ Link with(Link link, std::string attribute, AttributeValue value) {
   return link;
 }
 
+std::vector<Link> expertLinks(std::int64_t width, const std::optional<Link>& linear) {
+  constexpr std::int64_t kExperts = 4;
+  Link permute = with(link("MoEPermute", "permute", "route.indices"), "num_experts", kExperts);
+  Link experts = with(link("GroupedLinear", "experts", "permute.split_sizes"), "num_groups", kExperts);
+  experts = with(with(std::move(experts), "out_features", width), "bias", false);
+  Link unpermute = link("MoEUnpermute", "unpermute", "permute.row_id_map");
+  unpermute.furtherFrom = {"route.y"};
+  return {with(link("MakeExtraOutput", "save"), "in_place", false),
+          fuseline::testing::linear(kExperts, "gate"),
+          with(link("TopKRouter", "route"), "topk", std::int64_t{2}),
+          reading("save.extra", with(std::move(permute), "align_size", std::int64_t{32})),
+          reading("permute.y", linear.value_or(experts)),
+          std::move(unpermute)};
+}
+
 Link quantizeLink(bool forward, bool backward, std::string id) {
   return with(with(link("Quantize", std::move(id)), "forward", forward), "backward", backward);
 }

@@ -44,6 +44,9 @@ std::vector<Link> packedHeads(std::int64_t heads, std::int64_t groups);
 /// Attention "attention" of these heads, which reads queries, keys and values from these places.
 Link attentionOf(std::int64_t heads, std::int64_t groups, std::array<std::string, 3> from);
 Link rotaryOf(std::string id, std::string from);
+/// Each token goes to two of four experts, of which each has a multiple of 32 rows. linear: reads the rows, which have
+/// this width; none: a GroupedLinear with split_sizes of the permutation.
+std::vector<Link> expertLinks(std::int64_t width, const std::optional<Link>& linear = std::nullopt);
 Link quantizeLink(bool forward, bool backward, std::string id = {});
 /// A link of any op: with a width if it requires one.
 Link sampleLink(const std::string& operation);

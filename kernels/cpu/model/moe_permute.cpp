@@ -1,8 +1,10 @@
-// Kernel "MoEPermute": a counting sort of the slots, then a copy of each row; backward adds the rows of each token.
+// Kernel "MoEPermute": a counting sort of the slots, then a copy of each row, which may be quantized on the way;
+// backward adds the rows of each token.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/common/moe_step.h"
 #include "kernels/cpu/kernel_def.h"
 #include "kernels/cpu/model/moved_rows.h"
+#include "kernels/cpu/quantize/group_copies.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -16,22 +18,31 @@ namespace {
 
 class PermuteForward final : public Kernel {
  public:
-  PermuteForward(PermuteStep step, int threads) : m(std::move(step)), m_threads(threads) {}
+  PermuteForward(PermuteStep step, const CompileRequest& request)
+      : m(std::move(step)), m_copies(request), m_threads(request.settings.threads) {}
 
-  void run(Pointers pointers, std::byte*) override {
+  std::size_t workspaceBytes() const override { return m.y ? 0 : m_copies.scratchBytes(); }
+
+  void run(Pointers pointers, std::byte* workspace) override {
     const std::span<const std::int64_t> indices = integersOf(m.indices, pointers);
     const Result<Permutation> made = permutationOf(m.form, indices);
     if (!made) throw std::runtime_error(made.error().message);
     if (m.map) std::ranges::copy(made->rowIdMap, reinterpret_cast<std::int64_t*>(m.map.at(pointers)));
     if (m.sizes) std::ranges::copy(made->splitSizes, reinterpret_cast<std::int64_t*>(m.sizes.at(pointers)));
-    if (!m.y) return;
-    const std::vector<std::int64_t> slots = *slotsOfRows(made->rowIdMap, m.y.spec.rows());
-    copyRows({m.x.at(pointers), m.y.at(pointers), m.x.spec.cols(), m.x.spec.dtype, m_threads}, slots,
-             m.indices.spec.cols());
+    if (!m.y && m_copies.isEmpty()) return;
+    const std::vector<std::int64_t> slots = *slotsOfRows(made->rowIdMap, m.form.numRows(std::ssize(indices)));
+    const MovedRows rows{m.x.at(pointers), m.y.at(pointers), m.x.spec.cols(), m.x.spec.dtype, m_threads};
+    if (m_copies.isEmpty()) return copyRows(rows, slots, m.indices.spec.cols());
+    m_copies.run(pointers, rows.to, workspace, [&](std::int64_t first, std::int64_t count, std::byte* to) {
+      copyRows({rows.from, to, rows.width, rows.dtype},
+               std::span(slots).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+               m.indices.spec.cols());
+    });
   }
 
  private:
   PermuteStep m;
+  GroupCopies m_copies;
   int m_threads;
 };
 
@@ -55,7 +66,7 @@ Result<std::unique_ptr<Kernel>> compilePermute(const CompileRequest& request) {
   Result<PermuteStep> step = permuteStep(request);
   if (!step) return step.error();
   if (request.step.phase == Phase::Forward)
-    return std::unique_ptr<Kernel>(std::make_unique<PermuteForward>(std::move(*step), request.settings.threads));
+    return std::unique_ptr<Kernel>(std::make_unique<PermuteForward>(std::move(*step), request));
   return std::unique_ptr<Kernel>(std::make_unique<PermuteBackward>(std::move(*step), request.settings.threads));
 }
 
@@ -66,6 +77,7 @@ KernelDef moe_permute() {
       .name = "MoEPermute",
       .phases = {Phase::Forward, Phase::Backward},
       .compile = compilePermute,
+      .writesCopies = true,
   };
 }
 

@@ -163,16 +163,9 @@ class NormBackwardKernel final : public Kernel {
   const DeviceContext& m_device;
 };
 
-Result<std::optional<StepCopies>> copiesOf(const CompileRequest& request) {
-  if (request.step.copies.empty()) return std::optional<StepCopies>();
-  Result<StepCopies> copies = StepCopies::make(request);
-  if (!copies) return copies.error();
-  return std::optional(std::move(*copies));
-}
-
 Result<std::unique_ptr<Kernel>> makeForward(const CompileRequest& request, Result<NormForwardStep> step) {
   if (!step) return step.error();
-  Result<std::optional<StepCopies>> copies = copiesOf(request);
+  Result<std::optional<StepCopies>> copies = StepCopies::ifAny(request);
   if (!copies) return copies.error();
   const NormProblem problem = problemOf(step->norm, step->y.spec);
   return std::unique_ptr<Kernel>(
@@ -193,7 +186,7 @@ Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, 
                                                  const NormGradientKeys& keys) {
   Result<NormBackwardStep> step = readNormBackward(request, norm, keys);
   if (!step) return step.error();
-  Result<std::optional<StepCopies>> copies = copiesOf(request);
+  Result<std::optional<StepCopies>> copies = StepCopies::ifAny(request);
   if (!copies) return copies.error();
   const NormProblem problem = problemOf(step->norm, step->gradOutput.spec);
   return std::unique_ptr<Kernel>(

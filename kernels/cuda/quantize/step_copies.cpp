@@ -137,6 +137,13 @@ Result<StepCopies> StepCopies::make(const CompileRequest& request) {
                ErrorKind::RunFailed};
 }
 
+Result<std::optional<StepCopies>> StepCopies::ifAny(const CompileRequest& request) {
+  if (request.step.copies.empty()) return std::optional<StepCopies>();
+  Result<StepCopies> copies = make(request);
+  if (!copies) return copies.error();
+  return std::optional(std::move(*copies));
+}
+
 device::CopyKind StepCopies::kind() const { return copyKindOf(scalingOf(m_step->copies.front().quantizers)); }
 
 const TensorSpec& StepCopies::specAt(int operand) const {
@@ -325,22 +332,22 @@ std::vector<StepCopies::PieceCopy> StepCopies::groupCopiesOf(const std::optional
   return copies;
 }
 
-void StepCopies::launchGroups(Pointers pointers, const DeviceContext& device) {
+std::vector<StepCopies::Piece> StepCopies::groupPieces(std::size_t index, Pointers pointers,
+                                                       const DeviceContext& device) {
   if (m_groupSizes.empty() || !m_hasFixedSizes) m_groupSizes = readSizes(pointers, device);
   const std::vector<std::int64_t>& sizes = m_groupSizes;
-  const QuantizeOperands& operands = m_operands.front();
-  const std::byte* tensor = memoryAt(pointers, operands.source);
-  const QuantizeWork& work = m_step->copies.front();
+  const QuantizeOperands& operands = m_operands[index];
+  const QuantizeWork& work = m_step->copies[index];
   const TensorQuantizers& quantizers = work.quantizers;
   const auto rowwise = groupCopiesOf(quantizers.rowwise, operands.rowwise, sizes, pointers, device);
   const auto columnwise = groupCopiesOf(quantizers.columnwise, operands.columnwise, sizes, pointers, device);
   const auto ofGroup = [](int first, std::size_t group) {
     return first < 0 ? -1 : first + 2 * static_cast<int>(group);
   };
-  const std::int64_t rowBytes = spec().cols() * sizeBytes(spec().dtype);
   std::vector<Piece> pieces;
+  std::int64_t firstRow = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    pieces.push_back({.tensor = tensor,
+    pieces.push_back({.firstRow = firstRow,
                       .rows = sizes[i],
                       .cols = spec().cols(),
                       .rowwise = rowwise[i],
@@ -348,9 +355,30 @@ void StepCopies::launchGroups(Pointers pointers, const DeviceContext& device) {
                       .scale = floatsAt<const float>(pointers, ofGroup(operands.scale, i)),
                       .raised = floatsAt<float>(pointers, ofGroup(operands.history, i)),
                       .name = pieceName(m_graph->node(work.reader), work, numGroups(), static_cast<std::int64_t>(i))});
-    tensor += sizes[i] * rowBytes;
+    firstRow += sizes[i];
   }
+  return pieces;
+}
+
+void StepCopies::launchGroups(Pointers pointers, const DeviceContext& device) {
+  const std::byte* const tensor = memoryAt(pointers, m_operands.front().source);
+  const std::int64_t rowBytes = spec().cols() * sizeBytes(spec().dtype);
+  std::vector<Piece> pieces = groupPieces(0, pointers, device);
+  for (Piece& piece : pieces) piece.tensor = tensor + piece.firstRow * rowBytes;
   launchPieces(pieces, device);
+}
+
+std::vector<StepCopies::GroupPair> StepCopies::groupPairs(Pointers pointers, const DeviceContext& device) {
+  std::vector<GroupPair> pairs;
+  for (std::size_t i = 0; i < m_operands.size(); ++i)
+    for (const Piece& piece : groupPieces(i, pointers, device))
+      pairs.push_back({piece.firstRow,
+                       piece.rows,
+                       {.rowwise = coded(piece.rowwise),
+                        .columnwise = coded(piece.columnwise),
+                        .scale = piece.scale,
+                        .amax = piece.raised}});
+  return pairs;
 }
 
 }  // namespace fuseline::cuda

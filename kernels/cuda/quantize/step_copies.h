@@ -8,6 +8,7 @@
 #include "kernels/cuda/quantize/quantize_launch.h"
 #include "kernels/cuda/quantize/step_amaxes.h"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ class StepCopies {
  public:
   /// The step has copies. Errors: several scalings, or one that the backend does not support.
   static Result<StepCopies> make(const CompileRequest& request);
+  /// Nothing for a step without copies. Errors: the same.
+  static Result<std::optional<StepCopies>> ifAny(const CompileRequest& request);
 
   const OperandKey& source() const { return m_step->copies.front().source; }
   const TensorSpec& spec() const { return m_step->copies.front().spec; }
@@ -50,6 +53,15 @@ class StepCopies {
   /// same. Throws if they do not fit.
   void launchGroups(Pointers pointers, const DeviceContext& device);
 
+  /// A group of rows, and its quantized tensors.
+  struct GroupPair {
+    std::int64_t firstRow = 0;
+    std::int64_t rows = 0;
+    device::CopyPair copies;
+  };
+  /// For a kernel that quantizes groups while it computes the result: by consumer, then by group, with sizes as above.
+  std::vector<GroupPair> groupPairs(Pointers pointers, const DeviceContext& device);
+
  private:
   /// One quantized tensor of a piece. memory null: not requested.
   struct PieceCopy {
@@ -60,6 +72,7 @@ class StepCopies {
   /// A part of a tensor that is quantized as a unit.
   struct Piece {
     const std::byte* tensor = nullptr;
+    std::int64_t firstRow = 0;
     std::int64_t rows = 0;
     std::int64_t cols = 0;
     PieceCopy rowwise, columnwise;
@@ -84,6 +97,8 @@ class StepCopies {
   AmaxSearch searchOf(const Piece& piece, float* amax) const;
 
   std::vector<std::int64_t> readSizes(Pointers pointers, const DeviceContext& device) const;
+  /// Without the tensor.
+  std::vector<Piece> groupPieces(std::size_t index, Pointers pointers, const DeviceContext& device);
   std::vector<PieceCopy> groupCopiesOf(const std::optional<QuantizerSpec>& quantizer, int operand,
                                        std::span<const std::int64_t> sizes, Pointers pointers,
                                        const DeviceContext& device) const;

@@ -88,6 +88,20 @@ TEST_P(FusedOperands, GiveTheSameBits) {
     }
 }
 
+/// The rows of each expert are quantized by themselves; a group without rows has a scale, too.
+TEST_P(FusedOperands, OfExpertsGiveTheSameBits) {
+  const std::size_t numFusedOperands = std::string(GetParam()) == "Float8CurrentScaling" ? 0 : 1;
+  const auto cpu = cpu::makeCpuBackend({.threads = 2});
+  for (const std::vector<std::string>& outputs : {std::vector<std::string>(), {"permute.y"}}) {
+    const Graph graph =
+        chain(DType::BF16, {40, 128}, expertLinks(128), {.extraOutputs = outputs, .recipe = GetParam()});
+    const FusionReport report = fusedFor(graph, cpu);
+    ASSERT_EQ(report.fusedOperands.size(), numFusedOperands) << toTree(graph, report);
+    EXPECT_EQ(runPlan(graph, report, cpu), runPlan(graph, withoutFusedOperands(report), cpu));
+    EXPECT_EQ(statesOfQuantizers(graph, report, cpu), statesOfQuantizers(graph, withoutFusedOperands(report), cpu));
+  }
+}
+
 /// A scale that needs the amax first finds no result to quantize there. With two outputs of the same value, the
 /// gradient that the Bias reads is a sum that no op produces.
 TEST_P(FusedOperands, OfABiasGiveTheSameBits) {

@@ -139,6 +139,21 @@ TEST_P(CudaFusedOperands, GiveTheSameBitsInTiles) {
   expectSameOn(*compilingCudaTestBackend(), "generated", 3);  // number that a kernel of tiles supports
 }
 
+TEST_P(CudaFusedOperands, OfExpertsGiveTheSameBits) {
+  const std::size_t numFusedOperands = std::string_view(GetParam()) == "Float8CurrentScaling" ? 0 : 1;
+  const auto backend = *cudaTestBackend();
+  for (const std::vector<std::string>& outputs : {std::vector<std::string>(), {"permute.y"}}) {
+    const Graph graph =
+        chain(DType::BF16, {200, 128}, expertLinks(128), {.extraOutputs = outputs, .recipe = GetParam()});
+    const FusionReport report = fusedFor(graph, backend);
+    ASSERT_EQ(report.fusedOperands.size(), numFusedOperands) << toTree(graph, report);
+    expectSame(graph, report, runPlan(graph, report, backend), runPlan(graph, withoutFusedOperands(report), backend),
+               DType::BF16, std::to_string(outputs.size()));
+    EXPECT_EQ(statesOfQuantizers(graph, report, backend),
+              statesOfQuantizers(graph, withoutFusedOperands(report), backend));
+  }
+}
+
 TEST_P(CudaFusedOperands, GiveTheSameBitsWithoutACompiler) { expectSameOn(*cudaTestBackend(), "interpreted", 5); }
 
 TEST_P(CudaFusedOperands, KeepTheStatesOfQuantizers) {
