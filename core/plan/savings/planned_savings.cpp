@@ -41,16 +41,16 @@ std::int64_t amaxBytes(const Step& step, const QuantizeWork& work) {
   return needsAmax && !isKnown ? work.spec.bytes() : 0;
 }
 
+/// In the place of the entry, as others may run between its ops in the order of the graph.
 void takeApart(const Graph& graph, const Attempt& hit, Phase phase, std::vector<FusedOperation>& list) {
   const auto entry = std::ranges::find_if(
       list, [&](const FusedOperation& each) { return each.rule == hit.rule && each.nodes == hit.nodes; });
   if (entry == list.end()) return;
-  const FusedOperation taken = *entry;
-  list.erase(entry);
-  for (const NodeId id : taken.nodes)
+  std::vector<FusedOperation> single;
+  for (const NodeId id : entry->nodes)
     if (phase == Phase::Forward || graph.node(id).takesPartInBackward())
-      list.push_back({.nodes = {id}, .ranks = taken.ranks});
-  std::ranges::sort(list, {}, [](const FusedOperation& each) { return each.nodes.back(); });
+      single.push_back({.nodes = {id}, .ranks = entry->ranks});
+  list.insert(list.erase(entry), single.begin(), single.end());
 }
 
 /// Quantization follows from the entries.
@@ -82,18 +82,16 @@ class PlannedSavings {
  private:
   using Owners = std::vector<const FusedOperation*>;
 
-  /// With all ops of the entries that it touches.
+  /// With all ops of the entries that it touches. Entries that only these touch are cut: they are farther away, and
+  /// entries of both passes may overlap along a whole chain.
   std::vector<NodeId> nodesAround(const std::vector<NodeId>& hit) const {
     std::vector<NodeId> nodes = fuseline::nodesAround(m_graph, hit, kHops);
-    for (std::size_t known = 0; known != nodes.size();) {
-      known = nodes.size();
-      for (std::size_t i = 0; i < known; ++i)
-        for (const auto* owner : {&m_forward, &m_backward})
-          if (const FusedOperation* const entry = (*owner)[toIndex(nodes[i])])
-            nodes.insert(nodes.end(), entry->nodes.begin(), entry->nodes.end());
-      std::ranges::sort(nodes);
-      nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
-    }
+    for (std::size_t i = 0, near = nodes.size(); i < near; ++i)
+      for (const auto* owner : {&m_forward, &m_backward})
+        if (const FusedOperation* const entry = (*owner)[toIndex(nodes[i])])
+          nodes.insert(nodes.end(), entry->nodes.begin(), entry->nodes.end());
+    std::ranges::sort(nodes);
+    nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
     return nodes;
   }
 
@@ -102,12 +100,23 @@ class PlannedSavings {
     return static_cast<NodeId>(std::ranges::lower_bound(nodes, id) - nodes.begin());
   }
 
-  static std::vector<const FusedOperation*> entriesIn(const std::vector<NodeId>& nodes, const Owners& owner) {
+  /// In the order of the report. Entries with ops outside of the window are cut into single ops.
+  template <class Visit>
+  static void visitEntries(const std::vector<NodeId>& nodes, const Owners& owner, const Visit& visit) {
     std::vector<const FusedOperation*> entries;
     for (const NodeId id : nodes)
-      if (const FusedOperation* const entry = owner[toIndex(id)]; entry && entry->nodes.back() == id)
-        entries.push_back(entry);
-    return entries;
+      if (const FusedOperation* const entry = owner[toIndex(id)]) entries.push_back(entry);
+    std::ranges::sort(entries);
+    entries.erase(std::ranges::unique(entries).begin(), entries.end());
+    const auto isInside = [&](NodeId id) { return std::ranges::binary_search(nodes, id); };
+    for (const FusedOperation* entry : entries) {
+      if (std::ranges::all_of(entry->nodes, isInside)) {
+        visit(*entry);
+        continue;
+      }
+      for (const NodeId id : entry->nodes)
+        if (isInside(id)) visit(FusedOperation{.nodes = {id}, .ranks = entry->ranks});
+    }
   }
 
   /// Also of its fusions, and of the one in question.
@@ -118,7 +127,7 @@ class PlannedSavings {
       for (const NodeId id : members) shape.push_back(mapped(nodes, id));
     };
     for (const Owners* owner : {&m_forward, &m_backward}) {
-      for (const FusedOperation* entry : entriesIn(nodes, *owner)) add(entry->rule, entry->nodes);
+      visitEntries(nodes, *owner, [&](const FusedOperation& entry) { add(entry.rule, entry.nodes); });
       shape.push_back(-1);
     }
     add(hit.rule, hit.nodes);
@@ -139,10 +148,10 @@ class PlannedSavings {
 
   static std::vector<FusedOperation> copiesOf(const std::vector<NodeId>& nodes, const Owners& owner) {
     std::vector<FusedOperation> copies;
-    for (const FusedOperation* entry : entriesIn(nodes, owner)) {
-      copies.push_back(*entry);
+    visitEntries(nodes, owner, [&](const FusedOperation& entry) {
+      copies.push_back(entry);
       for (NodeId& node : copies.back().nodes) node = mapped(nodes, node);
-    }
+    });
     return copies;
   }
 
