@@ -23,6 +23,12 @@ void appendNorm(const std::string& name, const std::string& from, std::int64_t h
   links.push_back(rotaryOf("rope_" + name, "norm_" + name + ".y"));
 }
 
+Link splitIn(const std::vector<std::int64_t>& sizes) { return with(link("Split", "split"), "sizes", sizes); }
+
+Link concatOf(const std::string& left, const std::string& right) {
+  return reading(left, with(link("Concat", "concat", right), "num_inputs", std::int64_t{2}));
+}
+
 }  // namespace
 
 AttentionLayer llamaAttention() {
@@ -46,6 +52,18 @@ AttentionLayer gpt2Attention() {
   links.insert(links.begin() + 1, link("Bias"));
   links.push_back(attentionOf(kHeads, kGroups, {"split.y", "split.y1", "split.y2"}));
   return {"gpt2", links};
+}
+
+AttentionLayer splitLinears() {
+  return {"split linears",
+          {linear(96, "packed"), splitIn({64, 32}), reading("split.y", linear(24, "left")),
+           reading("split.y1", linear(24, "right")), link("Bias"), link("AddExtraInput", "add", "left.y")}};
+}
+
+AttentionLayer joinedLinears() {
+  return {"joined linears",
+          {linear(64, "first"), reading("first.y", linear(64, "left")), reading("first.y", linear(32, "right")),
+           concatOf("left.y", "right.y"), linear(24, "last")}};
 }
 
 std::string launchedKernels(const Plan& plan, Phase phase) {
