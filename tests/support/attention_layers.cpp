@@ -54,6 +54,13 @@ AttentionLayer gpt2Attention() {
   return {"gpt2", links};
 }
 
+AttentionLayer linearsOfOneInput() {
+  return {"linears of one input",
+          {link("RMSNorm", "norm"), linear(24, "q"), reading("norm.y", linear(24, "k")), link("Bias", "k_bias"),
+           reading("norm.y", linear(24, "v")), link("AddExtraInput", "add_k", "k_bias.y"),
+           link("AddExtraInput", "add_q", "q.y")}};
+}
+
 AttentionLayer splitLinears() {
   return {"split linears",
           {linear(96, "packed"), splitIn({64, 32}), reading("split.y", linear(24, "left")),

@@ -25,6 +25,8 @@ AttentionLayer gpt2Attention();
 /// Linears that read the parts of a split, and linears whose results are concatenated.
 AttentionLayer splitLinears();
 AttentionLayer joinedLinears();
+/// Three linears, one with a bias, that read the result of a norm.
+AttentionLayer linearsOfOneInput();
 
 /// Kernels of the launched steps of one pass: "BasicLinear norm_rotary norm_rotary DotProductAttention".
 std::string launchedKernels(const Plan& plan, Phase phase);

@@ -264,6 +264,9 @@ struct Gemm::State {
       input = workspace + aOffset;
     }
     std::byte* const output = convertsC() ? workspace + cOffset : c;
+    if (convertsC() && problem.accumulates)
+      convertRows(c, problem.cType, output, outputType,
+                  {.rows = rows, .cols = problem.n, .fromStride = problem.cStride(), .toStride = problem.n});
     execute(input, output, rows);
     if (convertsC())
       convertRows(output, outputType, c, problem.cType,

@@ -44,7 +44,7 @@ struct GemmProblem {
   /// Factors of A and B, read at every call; not with a bias. Null: 1.
   const float* aFactor = nullptr;
   const float* bFactor = nullptr;
-  /// C += instead of C =. For a float32 C, without a bias.
+  /// C += instead of C =. Without a bias.
   bool accumulates = false;
   Packing packing = Packing::EveryRun;
   /// Rows that one call of multiplyRows computes at most; 0: m.

@@ -56,6 +56,7 @@ GemmProblem inputGradProblem(const CompileRequest& request, const LinearSize& si
           .cRow = dx.row,
           .aFactor = dy.scale,
           .bFactor = weight.scale,
+          .accumulates = dx.isAddedTo,
           .packing = packingOf(request),
           .isBf16Native = request.settings.isBf16GemmNative};
 }

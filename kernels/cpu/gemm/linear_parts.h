@@ -20,19 +20,21 @@ struct Factor {
         isTransposed(binding.isTransposed),
         scale(binding.factor),
         row(binding.rowStride),
+        isAddedTo(binding.access == OperandAccess::Accumulate),
         codes(binding.codes) {}
 
   DType dtype;
   bool isTransposed = false;
   const float* scale = nullptr;
   std::int64_t row = 0;  // see GemmProblem
+  bool isAddedTo = false;
   std::optional<ElementFormat> codes;
 };
 
 /// y = x W^T. W is packed once when parameters are constant.
 GemmProblem forwardProblem(const CompileRequest& request, const LinearSize& size, const Factor& x, const Factor& weight,
                            const Factor& y);
-/// dx = dy W
+/// dx = dy W, or dx += dy W if the step requests accumulation.
 GemmProblem inputGradProblem(const CompileRequest& request, const LinearSize& size, const Factor& dy,
                              const Factor& weight, const Factor& dx);
 /// dW = dy^T x, or dW += dy^T x if the step requests accumulation.

@@ -117,6 +117,7 @@ Result<std::optional<Product>> inputGrad(const CompileRequest& request, const Li
   setRows(product.problem, product.a, product.b, product.c);
   product.problem.alpha = options.alpha;
   if (options.extraGradient) product.addend = findOperand(request, *options.extraGradient);
+  if (step->result.access == OperandAccess::Accumulate) product.addend = step->result;
   product.problem.hasAddend = static_cast<bool>(product.addend);
   if (options.geluInput) {
     const Result<Binding> x = requireOperand(request, *options.geluInput);
