@@ -40,6 +40,14 @@ std::int64_t linearWidth(const Graph& graph, NodeId linear, const OperandKey& ke
   }
 }
 
+/// The columns that a norm normalizes together. One that quantizes reads its input in tiles.
+std::int64_t normWidth(const Graph& graph, const Step& step) {
+  if (!step.copies.empty()) return 0;
+  const Node& norm = graph.node(step.nodes.front());
+  return norm.parameters.empty() ? graph.inputSpecs(step.nodes.front()).front().cols()
+                                 : norm.parameters.front().numElements();
+}
+
 std::int64_t attentionWidth(const Node& attention, int slot) {
   const AttentionForm form = attentionForm(attention.attributes);
   switch (slot) {
@@ -310,6 +318,8 @@ std::int64_t columnWidth(const Graph& graph, const Step& step, const OperandKey&
     return linearWidth(graph, step.nodes.front(), key);
   if (step.kernel == "DotProductAttention") return attentionWidth(graph.node(step.nodes.front()), key.slot);
   if (key.slot != 0) return 0;
+  if (step.kernel == "RMSNorm" || step.kernel == "LayerNorm" || step.kernel == "L2Normalization")
+    return normWidth(graph, step);
   if (step.kernel == "RotaryPositionEmbedding" || step.kernel == "norm_rotary")
     return rotaryWidth(graph, step.nodes.back());
   return 0;

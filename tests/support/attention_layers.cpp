@@ -61,6 +61,13 @@ AttentionLayer linearsOfOneInput() {
            link("AddExtraInput", "add_q", "q.y")}};
 }
 
+AttentionLayer splitNorms() {
+  return {"split norms",
+          {linear(96, "packed"), splitIn({64, 32}), reading("split.y", link("RMSNorm", "left")), linear(24, "fc_left"),
+           reading("split.y1", link("LayerNorm", "right")), linear(24, "fc_right"),
+           link("AddExtraInput", "add", "fc_left.y")}};
+}
+
 AttentionLayer splitLinears() {
   return {"split linears",
           {linear(96, "packed"), splitIn({64, 32}), reading("split.y", linear(24, "left")),

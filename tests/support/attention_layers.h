@@ -27,6 +27,8 @@ AttentionLayer splitLinears();
 AttentionLayer joinedLinears();
 /// Three linears, one with a bias, that read the result of a norm.
 AttentionLayer linearsOfOneInput();
+/// Norms that read the parts of a split.
+AttentionLayer splitNorms();
 
 /// Kernels of the launched steps of one pass: "BasicLinear norm_rotary norm_rotary DotProductAttention".
 std::string launchedKernels(const Plan& plan, Phase phase);

@@ -149,7 +149,7 @@ template <class Share, Element kHeldAs>
 class NormalizedRow {
  public:
   __device__ NormalizedRow(const NormForward& norm, std::int64_t row)
-      : m_norm(norm), m_first(row * norm.problem.cols), m_cols(norm.problem.cols) {
+      : m_norm(norm), m_first(row * norm.problem.rowOfX), m_cols(norm.problem.cols) {
     if constexpr (Share::isHeld) {
       const Operands operands(addendsOf(norm, false), m_first, m_cols);
       forEachPacket<Share>(m_cols, [&](int packet, std::int64_t col) {
@@ -316,7 +316,7 @@ class GradientRow {
   __device__ GradientRow(const NormBackward& norm, std::int64_t row)
       : m_isRow(row < norm.problem.rows),
         m_cols(norm.problem.cols),
-        m_readX(norm.problem.x, m_isRow ? norm.x : nullptr, row * m_cols, m_cols),
+        m_readX(norm.problem.x, m_isRow ? norm.x : nullptr, row * norm.problem.rowOfX, m_cols),
         m_readDy(norm.problem.y, m_isRow ? norm.dy : nullptr, row * m_cols, m_cols),
         m_readExtra(norm.problem.x, m_isRow ? norm.extra : nullptr, row * m_cols, m_cols),
         m_roundedX(roundedX(norm.problem)) {

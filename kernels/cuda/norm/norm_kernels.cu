@@ -199,7 +199,7 @@ __device__ void writeGradient(const NormBackward& norm, std::int64_t row, const 
 #pragma unroll
           for (int v = 0; v < kVector; ++v) dx[v] = dy[v];
           differentiate<kVector>(gradient.rstd(), means, gamma, xhat, extra, dx);
-          if (norm.dx) storeElements<kVector>(problem.x, norm.dx, row * problem.cols + col, kVector, dx);
+          if (norm.dx) storeElements<kVector>(problem.x, norm.dx, row * problem.rowOfDx + col, kVector, dx);
         }
         besides.take(row, col, isInside, dx);
       });

@@ -53,8 +53,8 @@ TEST(ColumnViews, Gpt2AttentionIsPlannedWithoutACopy) {
 }
 
 /// The gradient of what a split gives to its linears is where they write it; that of what is joined where they read it.
-TEST(ColumnViews, LinearsReadAndWriteColumns) {
-  for (const AttentionLayer& layer : {splitLinears(), joinedLinears()})
+TEST(ColumnViews, LinearsAndNormsReadAndWriteColumns) {
+  for (const AttentionLayer& layer : {splitLinears(), joinedLinears(), splitNorms()})
     for (const DType dtype : kFloatTypes) {
       const PlannedLayer planned(layer, dtype);
       for (const Phase phase : {Phase::Forward, Phase::Backward})
@@ -76,7 +76,7 @@ TEST(ColumnViews, KeepThePackedTensorOnly) {
 /// Unfused plans, too. Fused norms do not round what they rotate, so each plan is compared with its own reference.
 TEST(ColumnViews, GiveTheReferencesResults) {
   for (const AttentionLayer& layer :
-       {llamaAttention(), qwen3Attention(), gpt2Attention(), splitLinears(), joinedLinears()})
+       {llamaAttention(), qwen3Attention(), gpt2Attention(), splitLinears(), joinedLinears(), splitNorms()})
     for (const DType dtype : kFloatTypes) {
       const PlannedLayer planned(layer, dtype);
       const RunResults plain = runPlan(planned.graph, unfused(planned.graph), makeReferenceBackend());

@@ -49,10 +49,10 @@ TEST(CudaColumnViews, PlanAttentionWithoutACopy) {
       }
 }
 
-TEST(CudaColumnViews, LinearsReadAndWriteColumns) {
+TEST(CudaColumnViews, LinearsAndNormsReadAndWriteColumns) {
   const auto backend = cudaTestBackend();
   if (!backend) GTEST_SKIP() << backend.error().message;
-  for (const AttentionLayer& layer : {splitLinears(), joinedLinears()})
+  for (const AttentionLayer& layer : {splitLinears(), joinedLinears(), splitNorms()})
     for (const DType dtype : kFloatTypes) {
       const Graph graph = chain(dtype, {19, 2, 16}, layer.links);
       for (const FusionReport& report : {unfused(graph), *fuse(graph, {.capabilities = capabilitiesOf(*backend)})}) {
