@@ -18,8 +18,8 @@ class GradientSums {
 
   /// Begins backward with the gradients of the pipeline's outputs. Returns the sums that are complete with these.
   std::vector<Step> addOutputGradients();
-  /// Before a backward step: the gradient of a linear op's input is added to one that an earlier linear op wrote for the
-  /// same value, by the GEMM itself.
+  /// Before a backward step: the gradient of a linear op's input is added to one that an earlier linear op wrote for
+  /// the same value, by the GEMM itself.
   void shareSums(const FusedOperation& entry);
   /// Has the tensor a gradient to which this step adds?
   bool isBegun(const FusedOperation& entry, const OperandKey& key, int tensor) const;
