@@ -2,21 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/best_fusions.h"
 
-#include "core/fusion/node_name.h"
 #include "core/fusion/selection.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <set>
 #include <span>
-#include <string>
 #include <utility>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace fuseline {
 
@@ -63,80 +56,6 @@ struct FusionProposal {
   bool isTaken = false;
 };
 
-/// What is said of a chosen fusion to those that lose their ops to it.
-struct Winner {
-  Saving saving;
-  std::shared_ptr<const MeasuredGain> measured;
-  Gain gain;
-};
-
-/// The fusions that were chosen, and what is said of them to those that lost their ops to them.
-class Winners {
- public:
-  Winners(const Graph& graph, const DeviceModel& device) : m_graph(graph), m_device(device) {}
-
-  void add(int entry, Winner winner) {
-    m_winners.resize(static_cast<std::size_t>(entry) + 1);
-    m_winners.back() = std::move(winner);
-  }
-
-  /// Why a legal proposal was not chosen.
-  Refusal refusalOf(const FusionProposal& proposal, const EntryList& entries) const {
-    const std::vector<int> winners = entriesIn(proposal.attempt.nodes, entries);
-    if (winners.empty()) return {.explanation = "It gains nothing: it is " + worthOf(proposal.attempt) + "."};
-    return {.outcome = Outcome::TakenByAnother, .explanation = lostText(proposal, winners, entries)};
-  }
-
- private:
-  static std::vector<int> entriesIn(const std::vector<NodeId>& nodes, const EntryList& list) {
-    std::vector<int> entries;
-    std::set<int> seen;
-    for (const NodeId id : nodes) {
-      const int entry = list.owner[static_cast<std::size_t>(id)];
-      if (entry >= 0 && seen.insert(entry).second) entries.push_back(entry);
-    }
-    return entries;
-  }
-
-  std::string lostText(const FusionProposal& proposal, const std::vector<int>& winners,
-                       const EntryList& entries) const {
-    std::vector<std::string> texts;
-    for (const int winner : winners) {
-      const FusedOperation& entry = entries.fusions[static_cast<std::size_t>(winner)];
-      texts.push_back(fmt::format("{} ({}), which is {}", entry.rule->name, idsOf(m_graph, entry.nodes),
-                                  worthOf(m_winners[static_cast<std::size_t>(winner)])));
-    }
-    return fmt::format("{} part of {}; this fusion is {}{}.", takenOps(proposal.attempt, entries),
-                       fmt::join(texts, ", and of "), worthOf(proposal.attempt), tieText(proposal, winners));
-  }
-
-  /// "fc1 is", "fc1 and act are": the ops that others have.
-  std::string takenOps(const Attempt& attempt, const EntryList& entries) const {
-    std::vector<NodeId> taken;
-    for (const NodeId id : attempt.nodes)
-      if (!entries.isFree(id)) taken.push_back(id);
-    return fmt::format("{} {}", idsOf(m_graph, taken), taken.size() == 1 ? "is" : "are");
-  }
-
-  /// Why one of two that gain the same was chosen.
-  std::string tieText(const FusionProposal& proposal, const std::vector<int>& winners) const {
-    Gain winning;
-    for (const int winner : winners) winning += m_winners[static_cast<std::size_t>(winner)].gain;
-    if (winning.askedOps > proposal.gain.askedOps) return ", but was not requested by name";
-    winning.priority = proposal.gain.priority;
-    return winning == proposal.gain ? ", the same, but it comes later in the rule set or the pipeline" : "";
-  }
-
-  std::string worthOf(const Attempt& attempt) const {
-    return gainText(*attempt.saving, attempt.measured.get(), m_device);
-  }
-  std::string worthOf(const Winner& winner) const { return gainText(winner.saving, winner.measured.get(), m_device); }
-
-  const Graph& m_graph;
-  const DeviceModel& m_device;
-  std::vector<Winner> m_winners;  // by entry; empty where an earlier pass made it
-};
-
 class BestFusions {
  public:
   BestFusions(const Graph& graph, const FusionOptions& options, const Legality& legality, EntryList& entries,
@@ -147,7 +66,6 @@ class BestFusions {
         m_entries(entries),
         m_claims(graph.nodes().size(), nullptr),
         m_next(graph.nodes().size(), -1),
-        m_winners(graph, options.gains.device),
         m_attempts(attempts) {}
 
   /// A fusion moves its first ops to the place of its last, out of the way of others: what was refused for its place
@@ -204,7 +122,7 @@ class BestFusions {
       m_next[static_cast<std::size_t>(attempt.nodes[i])] = attempt.nodes[i + 1];
     proposal.gain = gainOf(*attempt.saving, m_options.gains.decides ? attempt.measured.get() : nullptr);
     proposal.gain.priority = proposal.priority;
-    if (m_legality.isAsked(attempt)) proposal.gain.askedOps = static_cast<std::int64_t>(attempt.nodes.size());
+    if (isAsked(m_graph, m_options, attempt)) proposal.gain.askedOps = static_cast<std::int64_t>(attempt.nodes.size());
     m_proposals.push_back(std::move(proposal));
   }
 
@@ -265,16 +183,14 @@ class BestFusions {
 
   void take(FusionProposal& proposal) {
     m_entries.add({.rule = proposal.attempt.rule, .nodes = proposal.attempt.nodes, .caveat = proposal.attempt.caveat});
-    m_winners.add(static_cast<int>(m_entries.fusions.size()) - 1,
-                  {*proposal.attempt.saving, proposal.attempt.measured, proposal.gain});
     m_attempts.push_back(std::move(proposal.attempt));
     proposal.isTaken = true;
   }
 
   void reportLost(FusionProposal& proposal) {
-    Refusal refusal = m_winners.refusalOf(proposal, m_entries);
-    proposal.attempt.outcome = refusal.outcome;
-    proposal.attempt.explanation = std::move(refusal.explanation);
+    const bool isTaken = !isFree(proposal.attempt);
+    proposal.attempt.outcome = isTaken ? Outcome::TakenByAnother : Outcome::ConditionFailed;
+    proposal.attempt.explanation = "It would save neither traffic nor time.";  // explainLost() names the other fusions
     m_attempts.push_back(std::move(proposal.attempt));
   }
 
@@ -312,7 +228,6 @@ class BestFusions {
   std::vector<NodeId> m_next;  // behind each op, where the proposals go on
   std::vector<FusionProposal> m_proposals;
   std::vector<FusionProposal> m_late;  // other fusions are in the way of their place
-  Winners m_winners;
   std::vector<Attempt>& m_attempts;
 };
 

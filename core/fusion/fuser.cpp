@@ -7,6 +7,7 @@
 
 #include "core/fusion/best_fusions.h"
 #include "core/fusion/fused_operands.h"
+#include "core/fusion/lost_fusions.h"
 #include "core/fusion/node_name.h"
 #include "core/support/text.h"
 
@@ -169,6 +170,8 @@ std::vector<Standing> standingsOf(const std::vector<Attempt>& attempts, const Ru
   return standings;
 }
 
+}  // namespace
+
 void sortAttempts(FusionReport& report, const RuleCatalog& rules) {
   std::vector<Standing> standings = standingsOf(report.attempts, rules);
   std::ranges::sort(standings, [&](const Standing& a, const Standing& b) { return standsBefore(a, b, report.device); });
@@ -177,8 +180,6 @@ void sortAttempts(FusionReport& report, const RuleCatalog& rules) {
   for (const Standing& standing : standings) sorted.push_back(std::move(report.attempts[standing.index]));
   report.attempts = std::move(sorted);
 }
-
-}  // namespace
 
 namespace {
 
@@ -244,6 +245,7 @@ Result<FusionReport> fuse(const Graph& graph, const FusionOptions& options) {
   for (auto* list : {&report.forward, &report.backward})
     for (FusedOperation& entry : *list) entry.ranks = options.target.ranks;
   sortAttempts(report, rules);
+  explainLost(graph, options, report);
   return report;
 }
 

@@ -35,7 +35,16 @@ struct KernelQuery {
   /// Set: the kernel must also quantize its result in this way, or find its amax.
   const CopiesQuery* copies = nullptr;
 };
-using Capabilities = std::function<Verdict(const KernelQuery&)>;
+
+struct Plan;
+struct Step;
+
+/// The capabilities of a device, and the costs of its kernels. Empty: it has every kernel, at the lowest cost.
+struct Capabilities : std::function<Verdict(const KernelQuery&)> {
+  using function::function;
+  /// Bytes that the kernel for a step moves more than once, and its launches beyond the first. Empty: none.
+  std::function<Saving(const Plan&, const Step&)> extraCost = {};
+};
 
 /// One entry of the forward or backward list: a basic op (rule is null) or a run of ops that execute as one.
 struct FusedOperation {
@@ -75,6 +84,9 @@ enum class Outcome {
 };
 std::string_view outcomeName(Outcome outcome);
 
+/// Predicts the saving of a legal fusion. Keeps fusion free of plans.
+using SavingPredictor = std::function<Saving(const Match&)>;
+
 /// One rule tried at one place.
 struct Attempt {
   const FusionRule* rule = nullptr;
@@ -100,6 +112,8 @@ struct FusionOptions {
   /// Decides between overlapping fusions, unless its `decides` is off. With RuleBook::Te the order of the rules
   /// decides.
   GainModel gains;
+  /// Empty: by the traffic of the ops alone.
+  SavingPredictor predictor = {};
 };
 
 struct FusionReport {
@@ -113,6 +127,9 @@ struct FusionReport {
   RuleBook book = RuleBook::All;
   DeviceModel device;  // basis of the predictions
 };
+
+/// Orders attempts as FusionReport says: after savings have changed.
+void sortAttempts(FusionReport& report, const RuleCatalog& rules);
 
 /// The attempt that produced this entry of the report; nullptr for a basic op.
 const Attempt* attemptBehind(const FusionReport& report, const FusedOperation& entry);

@@ -144,6 +144,12 @@ std::optional<Refusal> refuseUseless(const Match& match, const Saving& saving) {
 
 }  // namespace
 
+bool isAsked(const Graph& graph, const FusionOptions& options, const Attempt& attempt) {
+  const std::string& askedBy = attempt.rule->askedBy;
+  const bool isAskedByOp = !askedBy.empty() && graph.node(attempt.nodes.front()).attributes.has(askedBy);
+  return isAskedByOp || !switchFor(graph, *attempt.rule, attempt.nodes, options.switches.with).empty();
+}
+
 Attempt Legality::tryFrom(NodeId start, const FusionRule& rule, const EntryList& entries, const Claims& claims) const {
   Walk walk = walkChain(m_graph, rule, entries, claims, start);
   if (walk.outcome != Outcome::Fused)
@@ -173,6 +179,7 @@ Attempt Legality::tryOn(const FusionRule& rule, std::vector<NodeId> nodes, std::
     if (attempt.outcome == Outcome::OnRequest) attempt.saving.reset();  // the traffic model does not know the price
     return attempt;
   }
+  if (m_options.predictor) attempt.saving = m_options.predictor(match);
   attempt.caveat = teCaveat(m_graph, rule, match.nodes, m_hazards);
   attempt.explanation =
       fmt::format("{} are fused{}.", idsOf(m_graph, match.nodes), attempt.caveat.empty() ? "" : "; " + attempt.caveat);
@@ -232,23 +239,18 @@ std::optional<Refusal> Legality::refuseKernel(const Match& match) const {
 /// TransformerEngine measures nothing, and what a user asks for by name is done.
 std::optional<Refusal> Legality::refuseSlower(const Attempt& attempt) const {
   const bool mayRefuse = m_options.book != RuleBook::Te && m_options.gains.decides;
-  if (!mayRefuse || !attempt.measured || !attempt.measured->isSlower() || isAsked(attempt)) return std::nullopt;
+  if (!mayRefuse || !attempt.measured || !attempt.measured->isSlower() || isAsked(m_graph, m_options, attempt))
+    return std::nullopt;
   const std::string worth = gainText(*attempt.saving, attempt.measured.get(), m_options.gains.device);
   return Refusal{.outcome = Outcome::MeasuredSlower,
                  .explanation = fmt::format("It was {}. It is used only on request.", worth)};
 }
 
 std::optional<Refusal> Legality::refuseUnasked(const Match& match, const Attempt& attempt) const {
-  if (match.rule.price.empty() || isAsked(attempt)) return std::nullopt;
+  if (match.rule.price.empty() || isAsked(m_graph, m_options, attempt)) return std::nullopt;
   return Refusal{.outcome = Outcome::OnRequest,
                  .explanation = fmt::format("It would keep {} less for backward. {} It is used only on request.",
                                             formatBytes(m_savings.keptLess(match)), match.rule.price)};
-}
-
-bool Legality::isAsked(const Attempt& attempt) const {
-  const std::string& askedBy = attempt.rule->askedBy;
-  const bool isAskedByOp = !askedBy.empty() && m_graph.node(attempt.nodes.front()).attributes.has(askedBy);
-  return isAskedByOp || !switchFor(m_graph, *attempt.rule, attempt.nodes, m_options.switches.with).empty();
 }
 
 std::shared_ptr<const MeasuredGain> Legality::measuredAt(const Match& match) const {

@@ -20,6 +20,9 @@ struct Refusal {
   std::vector<Repair> repairs = {};
 };
 
+/// Did the user ask for this fusion by name, or by an attribute of its first op?
+bool isAsked(const Graph& graph, const FusionOptions& options, const Attempt& attempt);
+
 class Legality {
  public:
   /// unfusedSaved: what the basic ops keep for backward. hazards: see teCaveat. All outlive it.
@@ -32,8 +35,6 @@ class Legality {
   /// Tries the rule on ops that are a whole run of its chain; steps: the chain step of each.
   Attempt tryOn(const FusionRule& rule, std::vector<NodeId> nodes, std::vector<int> steps,
                 const EntryList& entries) const;
-  /// Did the user ask for this fusion by name, or by an attribute of its first op?
-  bool isAsked(const Attempt& attempt) const;
 
  private:
   std::optional<Refusal> refusalOf(const Match& match, const Attempt& attempt, const EntryList& entries) const;

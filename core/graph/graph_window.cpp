@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/graph_window.h"
 
+#include "core/ops/catalog.h"
+
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -12,13 +14,14 @@ namespace {
 
 class Window {
  public:
-  explicit Window(const Graph& graph) : m_graph(graph), m_values(graph.values().size(), -1) {}
+  Window(const Graph& graph, const std::map<NodeId, Attributes>& attributes)
+      : m_graph(graph), m_attributes(attributes), m_values(graph.values().size(), -1) {}
 
-  Graph of(const std::vector<NodeId>& nodes) && {
+  std::optional<Graph> of(const std::vector<NodeId>& nodes) && {
     m_builder.copySequentials(m_graph);
     std::vector<LinearQuantizers> quantizers;
     for (const NodeId id : nodes) {
-      addNode(m_graph.node(id));
+      if (!addNode(id)) return std::nullopt;
       quantizers.push_back(m_graph.node(id).quantizers);
     }
     for (const NodeId id : nodes)
@@ -34,12 +37,17 @@ class Window {
     return own;
   }
 
-  void addNode(const Node& node) {
+  bool addNode(NodeId of) {
+    const Node& node = m_graph.node(of);
     std::vector<ValueId> inputs;
     for (const ValueId input : node.inputs) inputs.push_back(mapped(input));
+    const auto other = m_attributes.find(of);
+    const FusibleOperation* const operation =
+        other == m_attributes.end() ? nullptr : builtinOperations().find(node.operation->name);
     const Result<NodeId> id =
-        m_builder.addNode(node.id, node.owner, node.operation, node.attributes, std::move(inputs));
-    assert(id);  // its specs were inferred before
+        operation ? m_builder.addNode(node.id, node.owner, *operation, other->second, std::move(inputs))
+                  : m_builder.addNode(node.id, node.owner, node.operation, node.attributes, std::move(inputs));
+    if (!id) return false;
     m_builder.copyPlace(*id, node);
     if (node.hasPartialGradients) m_builder.markPartialGradients(*id);
     if (node.hasShardedParameters) m_builder.markShardedParameters(*id);
@@ -47,6 +55,7 @@ class Window {
     const std::vector<ValueId>& made = m_builder.partial().node(*id).outputs;
     for (std::size_t port = 0; port < made.size(); ++port)
       m_values[static_cast<std::size_t>(node.outputs[port])] = made[port];
+    return true;
   }
 
   void addIfReadOutside(ValueId id, const std::vector<NodeId>& nodes) {
@@ -56,6 +65,7 @@ class Window {
   }
 
   const Graph& m_graph;
+  const std::map<NodeId, Attributes>& m_attributes;
   std::vector<ValueId> m_values;  // of the window, by value of the graph; -1: not there
   GraphBuilder m_builder;
 };
@@ -120,7 +130,16 @@ std::vector<NodeId> nodesAround(const Graph& graph, const std::vector<NodeId>& f
   return found;
 }
 
-Graph windowOf(const Graph& graph, const std::vector<NodeId>& nodes) { return Window(graph).of(nodes); }
+Graph windowOf(const Graph& graph, const std::vector<NodeId>& nodes) {
+  std::optional<Graph> window = windowOf(graph, nodes, {});
+  assert(window);  // its specs were inferred before
+  return std::move(*window);
+}
+
+std::optional<Graph> windowOf(const Graph& graph, const std::vector<NodeId>& nodes,
+                              const std::map<NodeId, Attributes>& attributes) {
+  return Window(graph, attributes).of(nodes);
+}
 
 Graph withAttributes(Graph graph, NodeId id, Attributes attributes, OperationPointer operation) {
   Node& node = const_cast<Node&>(graph.node(id));  // of this copy

@@ -4,6 +4,8 @@
 
 #include "core/graph/graph.h"
 
+#include <map>
+#include <optional>
 #include <vector>
 
 namespace fuseline {
@@ -14,6 +16,11 @@ std::vector<NodeId> nodesAround(const Graph& graph, const std::vector<NodeId>& f
 /// The graph of these nodes, which are ascending. Tensors from outside are inputs, and tensors with consumers outside
 /// are outputs. Nodes keep their names, attributes and quantizers.
 Graph windowOf(const Graph& graph, const std::vector<NodeId>& nodes);
+
+/// The same with other attributes of some of the ops. Nothing: an op does not accept its attributes, or an op its
+/// inputs.
+std::optional<Graph> windowOf(const Graph& graph, const std::vector<NodeId>& nodes,
+                              const std::map<NodeId, Attributes>& attributes);
 
 /// The same graph, this node with other attributes and the op for them, on which nothing else may depend.
 Graph withAttributes(Graph graph, NodeId id, Attributes attributes, OperationPointer operation);

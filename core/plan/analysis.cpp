@@ -155,12 +155,14 @@ std::span<const std::string_view> plannedArchitectures() {
 
 Capabilities plannedCapabilities(Capabilities cuda) {
   if (!cuda) return {};
-  return [cuda = std::move(cuda)](const KernelQuery& query) {
+  Capabilities planned = [cuda](const KernelQuery& query) {
     const std::vector<const FusionRule*> rules = builtinRules().all();
     const bool isAssumed = std::ranges::any_of(
         rules, [&](const FusionRule* rule) { return rule->hardware && rule->becomes == query.kernel; });
     return isAssumed ? Verdict::yes() : cuda(query);
   };
+  planned.extraCost = std::move(cuda.extraCost);
+  return planned;
 }
 
 std::string recipeName(const PipelineDocument& document, const std::optional<Recipe>& chosen) {
@@ -208,13 +210,12 @@ void addPlanNotes(const FusionOptions& fusion, Analysis& analysis) {
 void planStage(const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan) {
   const Graph& graph = analysis.graph();
   analysis.report.book = fusion.book;
-  Result<FusionReport> report = fuse(graph, fusion);
+  Result<FusionReport> report = fuseByPlans(graph, fusion, plan);
   if (!report)
     analysis.lowered.diagnostics.push_back(
         {.code = "unknown-rule", .pointer = "/fusion", .message = report.error().message});
   if (hasErrors(analysis.lowered.diagnostics)) return;
   analysis.report = std::move(*report);
-  predictFromPlans(graph, fusion, plan, analysis.report);
   addPlanNotes(fusion, analysis);
   analysis.unfusedPlan = std::make_shared<const Plan>(makePlan(graph, unfused(graph), plan));
   analysis.fusedPlan = std::make_shared<const Plan>(makePlan(graph, analysis.report, plan));

@@ -14,7 +14,7 @@ Analysis graphStage(const PipelineDocument& document, const AnalysisOptions& opt
 FusionOptions fusionOptions(const PipelineDocument& document, const AnalysisOptions& options, const Analysis& analysis);
 
 /// Adds the report, the plans, and their diagnostics. Nothing is planned where there is an error.
-void planStage(const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan = {});
+void planStage(const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan);
 
 /// The same with the report and the plans of an earlier analysis without an error, which hold for this graph as well.
 void planStageFrom(const Analysis& earlier, const FusionOptions& fusion, Analysis& analysis);

@@ -20,8 +20,32 @@ namespace {
 /// Tensors begin at multiples of this many bytes, from which kernels choose how wide they load.
 constexpr std::int64_t kAlignmentBytes = 64;
 
+std::int64_t alignmentOf(std::int64_t width, std::int64_t elementBytes) {
+  return std::gcd(kAlignmentBytes, width * elementBytes);
+}
+
 bool isGradientOrInput(const OperandKey& key) {
   return key.kind == OperandKind::Input || key.kind == OperandKind::GradInput;
+}
+
+/// Quantized values, and what takes their place, are contiguous.
+std::int64_t linearWidth(const Graph& graph, NodeId linear, const OperandKey& key) {
+  if (graph.node(linear).quantizers.any() || key.slot != 0) return 0;
+  switch (key.kind) {
+    case OperandKind::Input:
+    case OperandKind::GradInput: return graph.spec(linear, OperandKind::Input, 0).cols();
+    case OperandKind::Output:
+    case OperandKind::GradOutput: return graph.spec(linear, OperandKind::Output, 0).cols();
+    default: return 0;
+  }
+}
+
+/// The columns that a norm normalizes together. One that quantizes reads its input in tiles.
+std::int64_t normWidth(const Graph& graph, const Step& step) {
+  if (!step.copies.empty()) return 0;
+  const Node& norm = graph.node(step.nodes.front());
+  return norm.parameters.empty() ? graph.inputSpecs(step.nodes.front()).front().cols()
+                                 : norm.parameters.front().numElements();
 }
 
 std::int64_t attentionWidth(const Node& attention, int slot) {
@@ -196,7 +220,7 @@ class ColumnViews {
   /// Rows of the view begin at multiples of whatever rows of a contiguous tensor would begin at.
   bool isAligned(int part, const Part& columns, const ColumnStep& all) const {
     const std::int64_t bytes = sizeBytes(m_plan.tensors[toIndex(part)].spec.dtype);
-    const std::int64_t alignment = std::gcd(kAlignmentBytes, columns.width * bytes);
+    const std::int64_t alignment = alignmentOf(columns.width, bytes);
     return columns.first * bytes % alignment == 0 && all.width * bytes % alignment == 0;
   }
 
@@ -287,12 +311,22 @@ void forEachRow(const PlanTensor& tensor, const Function& f) {
 }  // namespace
 
 std::int64_t columnWidth(const Graph& graph, const Step& step, const OperandKey& key) {
-  if (key.member != 0 || !isGradientOrInput(key)) return 0;
+  if (key.member != 0) return 0;
+  if (step.kernel == "BasicLinear") return linearWidth(graph, step.nodes.front(), key);
+  if (!isGradientOrInput(key)) return 0;
+  if (step.kernel == "linear_epilogue" || step.kernel == "linear_backward_bias")
+    return linearWidth(graph, step.nodes.front(), key);
   if (step.kernel == "DotProductAttention") return attentionWidth(graph.node(step.nodes.front()), key.slot);
   if (key.slot != 0) return 0;
+  if (step.kernel == "RMSNorm" || step.kernel == "LayerNorm" || step.kernel == "L2Normalization")
+    return normWidth(graph, step);
   if (step.kernel == "RotaryPositionEmbedding" || step.kernel == "norm_rotary")
     return rotaryWidth(graph, step.nodes.back());
   return 0;
+}
+
+std::int64_t columnAlignment(const TensorSpec& columns) {
+  return alignmentOf(columns.cols(), sizeBytes(columns.dtype));
 }
 
 void showColumns(const Graph& graph, Plan& plan, std::vector<int>& viewOf) { ColumnViews(graph, plan, viewOf).run(); }

@@ -15,6 +15,9 @@ namespace fuseline {
 /// all backends keep to it.
 std::int64_t columnWidth(const Graph& graph, const Step& step, const OperandKey& key);
 
+/// Rows of columns of this shape begin at multiples of this many bytes.
+std::int64_t columnAlignment(const TensorSpec& columns);
+
 /// Turns the parts of Split, Concat and their gradients into views of the whole where memory allows: all kernels that
 /// read or write a part accept its row stride, and no other step writes the whole meanwhile. Steps without remaining
 /// copies become views.

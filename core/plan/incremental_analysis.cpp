@@ -10,6 +10,7 @@
 #include "core/edit/edit_extent.h"
 #include "core/graph/graph_window.h"
 #include "core/plan/analysis_stages.h"
+#include "core/plan/savings/planned_savings.h"
 
 #include <algorithm>
 #include <string>
@@ -57,7 +58,7 @@ std::string planText(const Graph& graph, const FusionReport& report) {
 
 /// Everything that fusing and planning make of a graph.
 std::string outcomeOf(const Graph& graph, const FusionOptions& fusion) {
-  const Result<FusionReport> report = fuse(graph, fusion);
+  const Result<FusionReport> report = fuseByPlans(graph, fusion);
   if (!report) return {};
   return toJson(graph, *report).dump() + planText(graph, unfused(graph)) + planText(graph, *report);
 }

@@ -96,6 +96,7 @@ class Planner {
   }
 
   Step makeStep(const FusedOperation& entry, Phase phase, const EntryOperands& operands) {
+    if (phase == Phase::Backward) m_gradients.shareSums(entry);
     Step step{.phase = phase, .nodes = entry.nodes};
     step.name = entry.isFused() ? fmt::format("{}({})", entry.rule->name, joinedIds(m_graph, entry.nodes))
                                 : m_graph.node(entry.nodes.front()).id;
@@ -123,7 +124,10 @@ class Planner {
     const std::optional<GemmOperand> operand = gemmOperand(m_graph, entry, use.key);
     if (use.access == OperandAccess::Read && operand && quantizersOf(m_graph.node(operand->node), operand->type).any())
       return m_quantize.addGemmOperands(step, entry.nodes, use.key, *operand);
-    step.operands.push_back({.key = use.key, .tensor = m_tensors.of(entry.nodes, use.key), .access = use.access});
+    const int tensor = m_tensors.of(entry.nodes, use.key);
+    const bool isAdded = step.phase == Phase::Backward && m_gradients.isBegun(entry, use.key, tensor);
+    step.operands.push_back(
+        {.key = use.key, .tensor = tensor, .access = isAdded ? OperandAccess::Accumulate : use.access});
   }
 
   void addView(const std::vector<NodeId>& nodes, const ViewOperand& view) {

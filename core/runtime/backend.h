@@ -138,6 +138,9 @@ class Backend {
   virtual const DeviceInfo& device() const = 0;
   /// Is there a kernel for these ops? The verdict names the missing feature. Safe to call from several threads.
   virtual Verdict supports(const KernelQuery& query) const = 0;
+  /// Bytes that the kernel of a step moves more than once, and its launches beyond the first, as far as they follow
+  /// from the plan. Safe to call from several threads.
+  virtual Saving extraCost(const Plan& /*plan*/, const Step& /*step*/) const { return {}; }
   /// Whether the device multiplies a recipe's quantized values natively, in all three GEMMs of a linear op; no has the
   /// reason and names the supported recipes. Unsupported recipes can still be compiled: GEMMs then read dequantized
   /// values. The default decides by the architecture: devices that are no GPUs compute any format in software.

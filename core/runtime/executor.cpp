@@ -65,7 +65,9 @@ DeviceActivity besideActivity(const Plan& plan, std::size_t index) {
 }  // namespace
 
 Capabilities capabilitiesOf(std::shared_ptr<const Backend> backend) {
-  return [backend = std::move(backend)](const KernelQuery& query) { return backend->supports(query); };
+  Capabilities capabilities = [backend](const KernelQuery& query) { return backend->supports(query); };
+  capabilities.extraCost = [backend](const Plan& plan, const Step& step) { return backend->extraCost(plan, step); };
+  return capabilities;
 }
 
 Verdict Backend::multiplies(const Recipe& recipe) {

@@ -75,7 +75,7 @@ Result<KeptRun> runInFloat32(const NumericsRequest& request, const Graph& graph)
   return runKeeping(request, graph, unfused(graph), *bindings);
 }
 
-/// A step's result in numbers, and the step.
+/// A step's result in numbers, and the last step that writes it.
 struct Made {
   const Step* step;
   const PlanTensor* tensor;
@@ -88,6 +88,8 @@ std::vector<Made> madeBy(const Plan& plan) {
     for (const StepOperand& operand : step.operands) {
       const PlanTensor& tensor = plan.tensors[static_cast<std::size_t>(operand.tensor)];
       const bool isNumbers = isFloat(tensor.spec.dtype) && !tensor.spec.quantized;
+      if (operand.access == OperandAccess::Accumulate)
+        std::erase_if(made, [&](const Made& earlier) { return earlier.tensor == &tensor; });
       if (operand.access != OperandAccess::Read && isNumbers && tensor.role != TensorRole::QuantizerState)
         made.push_back({&step, &tensor});
     }

@@ -20,6 +20,7 @@
 #include "kernels/cuda/machine/recipe_probe.h"
 #include "kernels/cuda/memory/cache_filler.h"
 #include "kernels/cuda/memory/stream_transfer.h"
+#include "kernels/cuda/quantize/copy_cost.h"
 #include "kernels/cuda/quantize/step_amaxes.h"
 #include "kernels/cuda/stream/event_clock.h"
 #include "kernels/cuda/stream/graph_capture.h"
@@ -210,6 +211,7 @@ class CudaBackend final : public Backend {
 
   const DeviceInfo& device() const override { return m_info; }
   Verdict supports(const KernelQuery& query) const override { return supportsStep(query); }
+  Saving extraCost(const Plan& plan, const Step& step) const override { return extraCostOf(plan, step); }
 
   /// As its library says, where there is one. A capability that is too low says more than the library's refusal.
   Verdict multiplies(const Recipe& recipe) override {

@@ -5,6 +5,7 @@
 #include "kernels/cuda/catalog.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/machine/discovery.h"
+#include "kernels/cuda/quantize/copy_cost.h"
 
 #include <fmt/format.h>
 
@@ -20,7 +21,11 @@ class CudaRegistry final : public BackendRegistry {
 
   std::vector<DeviceStatus> devices() const override { return m_devices; }
   Result<std::shared_ptr<Backend>> open(std::string_view deviceId) const override;
-  Capabilities capabilities(std::string_view /*deviceId*/) const override { return supportsStep; }
+  Capabilities capabilities(std::string_view /*deviceId*/) const override {
+    Capabilities capabilities = supportsStep;
+    capabilities.extraCost = extraCostOf;
+    return capabilities;
+  }
 
  private:
   std::vector<DeviceStatus> m_devices;

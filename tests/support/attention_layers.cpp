@@ -23,6 +23,12 @@ void appendNorm(const std::string& name, const std::string& from, std::int64_t h
   links.push_back(rotaryOf("rope_" + name, "norm_" + name + ".y"));
 }
 
+Link splitIn(const std::vector<std::int64_t>& sizes) { return with(link("Split", "split"), "sizes", sizes); }
+
+Link concatOf(const std::string& left, const std::string& right) {
+  return reading(left, with(link("Concat", "concat", right), "num_inputs", std::int64_t{2}));
+}
+
 }  // namespace
 
 AttentionLayer llamaAttention() {
@@ -46,6 +52,32 @@ AttentionLayer gpt2Attention() {
   links.insert(links.begin() + 1, link("Bias"));
   links.push_back(attentionOf(kHeads, kGroups, {"split.y", "split.y1", "split.y2"}));
   return {"gpt2", links};
+}
+
+AttentionLayer linearsOfOneInput() {
+  return {"linears of one input",
+          {link("RMSNorm", "norm"), linear(24, "q"), reading("norm.y", linear(24, "k")), link("Bias", "k_bias"),
+           reading("norm.y", linear(24, "v")), link("AddExtraInput", "add_k", "k_bias.y"),
+           link("AddExtraInput", "add_q", "q.y")}};
+}
+
+AttentionLayer splitNorms() {
+  return {"split norms",
+          {linear(96, "packed"), splitIn({64, 32}), reading("split.y", link("RMSNorm", "left")), linear(24, "fc_left"),
+           reading("split.y1", link("LayerNorm", "right")), linear(24, "fc_right"),
+           link("AddExtraInput", "add", "fc_left.y")}};
+}
+
+AttentionLayer splitLinears() {
+  return {"split linears",
+          {linear(96, "packed"), splitIn({64, 32}), reading("split.y", linear(24, "left")),
+           reading("split.y1", linear(24, "right")), link("Bias"), link("AddExtraInput", "add", "left.y")}};
+}
+
+AttentionLayer joinedLinears() {
+  return {"joined linears",
+          {linear(64, "first"), reading("first.y", linear(64, "left")), reading("first.y", linear(32, "right")),
+           concatOf("left.y", "right.y"), linear(24, "last")}};
 }
 
 std::string launchedKernels(const Plan& plan, Phase phase) {

@@ -22,6 +22,14 @@ AttentionLayer qwen3Attention();
 /// linear, bias, split, attention.
 AttentionLayer gpt2Attention();
 
+/// Linears that read the parts of a split, and linears whose results are concatenated.
+AttentionLayer splitLinears();
+AttentionLayer joinedLinears();
+/// Three linears, one with a bias, that read the result of a norm.
+AttentionLayer linearsOfOneInput();
+/// Norms that read the parts of a split.
+AttentionLayer splitNorms();
+
 /// Kernels of the launched steps of one pass: "BasicLinear norm_rotary norm_rotary DotProductAttention".
 std::string launchedKernels(const Plan& plan, Phase phase);
 /// Bytes that the launched steps with this kernel read and write.

@@ -18,6 +18,7 @@ class WrappedBackend : public Backend {
 
   const DeviceInfo& device() const override { return m_inner->device(); }
   Verdict supports(const KernelQuery& query) const override { return m_inner->supports(query); }
+  Saving extraCost(const Plan& plan, const Step& step) const override { return m_inner->extraCost(plan, step); }
   Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
                                           const CompileOptions& options) override {
     Result<std::unique_ptr<Kernel>> kernel = m_inner->compile(graph, plan, step, options);

@@ -3,14 +3,18 @@
 #include "core/plan/savings/planned_savings.h"
 
 #include "core/fusion/fused_operands.h"
-#include "core/fusion/fusion_stages.h"
+#include "core/fusion/lost_fusions.h"
 #include "core/graph/graph_window.h"
+#include "core/plan/savings/repaired_attributes.h"
 #include "core/plan/savings/window_shapes.h"
 #include "core/support/to_index.h"
 #include "core/tensor/scaling.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,15 +26,6 @@ namespace {
 /// views. Farther ops cost the same in both plans.
 constexpr int kHops = 4;
 
-bool isQuantization(const FusionRule& rule) { return stageOf(rule) == FusionStage::FusedOperands; }
-
-FusedOperand fusedOperandOf(const Attempt& hit) {
-  const bool isForward = hit.rule->pass == FusionPass::ForwardQuantization;
-  return {.reader = isForward ? hit.nodes.back() : hit.nodes.front(),
-          .type = isForward ? TensorType::Input : TensorType::GradOutput,
-          .isAmaxOnly = hit.rule->findsAmaxOnly};
-}
-
 /// A scale that follows from the amax of the whole tensor takes a pass of its own, unless an earlier step found it.
 std::int64_t amaxBytes(const Step& step, const QuantizeWork& work) {
   if (work.isAmaxOnly()) return 0;
@@ -41,71 +36,129 @@ std::int64_t amaxBytes(const Step& step, const QuantizeWork& work) {
   return needsAmax && !isKnown ? work.spec.bytes() : 0;
 }
 
-/// In the place of the entry, as others may run between its ops in the order of the graph.
-void takeApart(const Graph& graph, const Attempt& hit, Phase phase, std::vector<FusedOperation>& list) {
-  const auto entry = std::ranges::find_if(
-      list, [&](const FusedOperation& each) { return each.rule == hit.rule && each.nodes == hit.nodes; });
-  if (entry == list.end()) return;
-  std::vector<FusedOperation> single;
-  for (const NodeId id : entry->nodes)
-    if (phase == Phase::Forward || graph.node(id).takesPartInBackward())
-      single.push_back({.nodes = {id}, .ranks = entry->ranks});
-  list.insert(list.erase(entry), single.begin(), single.end());
+Saving operator-(const Saving& a, const Saving& b) {
+  return {.bytes = a.bytes - b.bytes, .launches = a.launches - b.launches};
 }
 
-/// Quantization follows from the entries.
-void fuseOperands(const Graph& graph, const FusionOptions& fusion, FusionReport& report) {
-  report.fusedOperands.clear();
-  addFusedOperands(graph, fusion, fusion.rules ? *fusion.rules : builtinRules(), report);
+Saving& operator+=(Saving& a, const Saving& b) {
+  a.bytes += b.bytes;
+  a.launches += b.launches;
+  return a;
 }
 
 class PlannedSavings {
  public:
-  PlannedSavings(const Graph& graph, const FusionOptions& fusion, const PlanOptions& options,
-                 const FusionReport& report)
-      : m_graph(graph), m_fusion(fusion), m_options(options), m_report(report), m_shapes(graph, fusion.switches) {
-    for (const auto& [list, owner] :
-         {std::pair(&report.forward, &m_forward), std::pair(&report.backward, &m_backward)}) {
-      owner->assign(graph.nodes().size(), nullptr);
+  PlannedSavings(const Graph& graph, FusionOptions fusion, const PlanOptions& options)
+      : m_graph(graph),
+        m_fusion(std::move(fusion)),
+        m_options(options),
+        m_shapes(graph, m_fusion.switches),
+        m_forward(graph.nodes().size(), nullptr),
+        m_backward(graph.nodes().size(), nullptr) {}
+
+  /// With no other fusion.
+  Saving ofLegal(const Match& match) { return *saving({&match.rule, match.nodes}, Check::None, {}); }
+
+  /// From now on with the fusions of this report, which must outlive the calls.
+  void plan(const FusionReport& report) {
+    m_isFused = true;
+    for (const auto& [list, owners] :
+         {std::pair(&report.forward, &m_forward), std::pair(&report.backward, &m_backward)})
       for (const FusedOperation& entry : *list)
-        for (const NodeId id : entry.nodes) (*owner)[toIndex(id)] = &entry;
+        for (const NodeId id : entry.nodes) (*owners)[toIndex(id)] = &entry;
+  }
+
+  /// nullopt: no plan tells.
+  std::optional<Saving> of(const Attempt& attempt) {
+    const FusionPlace place{attempt.rule, attempt.nodes};
+    switch (attempt.outcome) {
+      case Outcome::Fused: return saving(place, Check::None, {});
+      case Outcome::SwitchedOff:
+      case Outcome::TakenByAnother:
+      case Outcome::MeasuredSlower:
+      case Outcome::OutsideUse: return saving(place, Check::Legality, {});
+      case Outcome::ConditionFailed: {
+        const AttributesByNode repaired = repairedAttributes(m_graph, attempt);
+        return repaired.empty() ? std::nullopt : saving(place, Check::Legality, repaired);
+      }
+      default: return std::nullopt;
     }
   }
 
-  Saving savingOf(const Attempt& hit) {
-    const std::vector<NodeId> nodes = nodesAround(hit.nodes);
-    const auto [saving, isNew] = m_savings.try_emplace(shapeOf(nodes, hit));
-    if (isNew) saving->second = differenceOf(nodes, hit);
-    return saving->second;
+ private:
+  /// The entry of each op; nullptr: none is known.
+  using EntryOwners = std::vector<const FusedOperation*>;
+  enum class Check : std::uint8_t { None, Legality };
+
+  std::optional<Saving> saving(const FusionPlace& place, Check check, const AttributesByNode& repaired) {
+    const std::vector<NodeId> nodes = nodesOfWindow(place.nodes);
+    const auto [known, isNew] = m_planned.try_emplace(shapeOf(place, nodes, check, repaired));
+    if (isNew) known->second = planned(place, nodes, check, repaired);
+    return known->second;
   }
 
- private:
-  using Owners = std::vector<const FusedOperation*>;
+  /// Also of its fusions, and of the one in question.
+  WindowShape shapeOf(const FusionPlace& place, const std::vector<NodeId>& nodes, Check check,
+                      const AttributesByNode& repaired) {
+    WindowShape shape = m_shapes.of(nodes);
+    const auto add = [&](const FusionRule* rule, const std::vector<NodeId>& members) {
+      shape.insert(shape.end(), {-1, m_rules.of(rule)});
+      for (const NodeId id : members) shape.push_back(mapped(nodes, id));
+    };
+    for (const EntryOwners* const owners : {&m_forward, &m_backward}) {
+      visitEntries(nodes, *owners, [&](const FusedOperation& entry) { add(entry.rule, entry.nodes); });
+      shape.push_back(-1);
+    }
+    add(place.rule, place.nodes);
+    shape.push_back(-1 - static_cast<int>(check));
+    for (const auto& [id, attributes] : repaired)
+      for (const auto& [name, value] : attributes)
+        shape.insert(shape.end(), {mapped(nodes, id), m_edits.of(name + '=' + toString(value))});
+    return shape;
+  }
 
   /// With all ops of the entries that it touches. Entries that only these touch are cut: they are farther away, and
   /// entries of both passes may overlap along a whole chain.
-  std::vector<NodeId> nodesAround(const std::vector<NodeId>& hit) const {
-    std::vector<NodeId> nodes = fuseline::nodesAround(m_graph, hit, kHops);
+  std::vector<NodeId> nodesOfWindow(const std::vector<NodeId>& place) const {
+    std::vector<NodeId> nodes = nodesAround(m_graph, place, kHops);
     for (std::size_t i = 0, near = nodes.size(); i < near; ++i)
-      for (const auto* owner : {&m_forward, &m_backward})
-        if (const FusedOperation* const entry = (*owner)[toIndex(nodes[i])])
+      for (const EntryOwners* const owners : {&m_forward, &m_backward})
+        if (const FusedOperation* const entry = (*owners)[toIndex(nodes[i])])
           nodes.insert(nodes.end(), entry->nodes.begin(), entry->nodes.end());
     std::ranges::sort(nodes);
     nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
     return nodes;
   }
 
-  /// The node in a window of these.
+  std::optional<Saving> planned(const FusionPlace& place, const std::vector<NodeId>& nodes, Check check,
+                                const AttributesByNode& repaired) const {
+    const std::optional<Graph> window = windowOf(m_graph, nodes, repaired);
+    if (!window) return std::nullopt;
+    FusionPlace own{place.rule, {}};
+    for (const NodeId id : place.nodes) own.nodes.push_back(mapped(nodes, id));
+    FusionReport report = unfused(*window);
+    report.book = m_fusion.book;
+    if (m_isFused) {
+      report.forward = entriesIn(nodes, m_forward);
+      report.backward = entriesIn(nodes, m_backward);
+    }
+    addFusedOperands(*window, m_fusion, m_fusion.rules ? *m_fusion.rules : builtinRules(), report);
+    const FusionReport fused = reportWith(*window, m_fusion, report, own);
+    const FusionReport others = reportWithout(*window, m_fusion, fused, own);
+    if (check == Check::Legality && !isLegalBeside(*window, m_fusion, others, own)) return std::nullopt;
+    return costIn(*window, others) - costIn(*window, fused);
+  }
+
   static NodeId mapped(const std::vector<NodeId>& nodes, NodeId id) {
     return static_cast<NodeId>(std::ranges::lower_bound(nodes, id) - nodes.begin());
   }
 
   /// In the order of the report. Entries with ops outside of the window are cut into single ops.
   template <class Visit>
-  static void visitEntries(const std::vector<NodeId>& nodes, const Owners& owner, const Visit& visit) {
+  static void visitEntries(const std::vector<NodeId>& nodes, const EntryOwners& owners, const Visit& visit) {
     std::vector<const FusedOperation*> entries;
     for (const NodeId id : nodes)
-      if (const FusedOperation* const entry = owner[toIndex(id)]) entries.push_back(entry);
+      if (const FusedOperation* const entry = owners[toIndex(id)]) entries.push_back(entry);
     std::ranges::sort(entries);
     entries.erase(std::ranges::unique(entries).begin(), entries.end());
     const auto isInside = [&](NodeId id) { return std::ranges::binary_search(nodes, id); };
@@ -119,89 +172,62 @@ class PlannedSavings {
     }
   }
 
-  /// Also of its fusions, and of the one in question.
-  WindowShape shapeOf(const std::vector<NodeId>& nodes, const Attempt& hit) {
-    WindowShape shape = m_shapes.of(nodes);
-    const auto add = [&](const FusionRule* rule, const std::vector<NodeId>& members) {
-      shape.insert(shape.end(), {-1, m_rules.of(rule)});
-      for (const NodeId id : members) shape.push_back(mapped(nodes, id));
-    };
-    for (const Owners* owner : {&m_forward, &m_backward}) {
-      visitEntries(nodes, *owner, [&](const FusedOperation& entry) { add(entry.rule, entry.nodes); });
-      shape.push_back(-1);
-    }
-    add(hit.rule, hit.nodes);
-    return shape;
-  }
-
-  Saving differenceOf(const std::vector<NodeId>& nodes, const Attempt& hit) const {
-    const Graph graph = windowOf(m_graph, nodes);
-    FusionReport report{
-        .forward = copiesOf(nodes, m_forward), .backward = copiesOf(nodes, m_backward), .book = m_report.book};
-    fuseOperands(graph, m_fusion, report);
-    Attempt own{.rule = hit.rule};
-    for (const NodeId id : hit.nodes) own.nodes.push_back(mapped(nodes, id));
-    const Saving with = planned(graph, report);
-    const Saving without = planned(graph, reportWithout(graph, m_fusion, report, own));
-    return {.bytes = without.bytes - with.bytes, .launches = without.launches - with.launches};
-  }
-
-  static std::vector<FusedOperation> copiesOf(const std::vector<NodeId>& nodes, const Owners& owner) {
+  static std::vector<FusedOperation> entriesIn(const std::vector<NodeId>& nodes, const EntryOwners& owners) {
     std::vector<FusedOperation> copies;
-    visitEntries(nodes, owner, [&](const FusedOperation& entry) {
+    visitEntries(nodes, owners, [&](const FusedOperation& entry) {
       copies.push_back(entry);
       for (NodeId& node : copies.back().nodes) node = mapped(nodes, node);
     });
     return copies;
   }
 
-  Saving planned(const Graph& graph, const FusionReport& report) const {
-    return costOf(makePlan(graph, report, m_options));
+  Saving costIn(const Graph& window, const FusionReport& report) const {
+    return costOf(makePlan(window, report, m_options), m_fusion.capabilities);
   }
 
   const Graph& m_graph;
-  const FusionOptions& m_fusion;
+  FusionOptions m_fusion;
   const PlanOptions& m_options;
-  const FusionReport& m_report;
-  Owners m_forward;  // the entry of each op
-  Owners m_backward;
   WindowShapes m_shapes;
   Numbering<const FusionRule*> m_rules;
-  std::map<WindowShape, Saving> m_savings;  // those that are known
+  Numbering<std::string> m_edits;
+  EntryOwners m_forward;
+  EntryOwners m_backward;
+  bool m_isFused = false;
+  std::map<WindowShape, std::optional<Saving>> m_planned;
 };
 
 }  // namespace
 
-Saving costOf(const Plan& plan) {
+Saving costOf(const Step& step) {
+  if (!step.isWork()) return {};
+  Saving cost{.bytes = step.bytesRead + step.bytesWritten, .launches = 1};
+  if (step.isQuantize())
+    for (const QuantizeWork& work : step.copies) cost.bytes += amaxBytes(step, work);
+  return cost;
+}
+
+Saving costOf(const Plan& plan, const Capabilities& device) {
   Saving cost;
   for (const Step& step : plan.steps) {
-    if (!step.isWork()) continue;
-    cost.bytes += step.bytesRead + step.bytesWritten;
-    cost.launches += 1;
-    if (step.isQuantize())
-      for (const QuantizeWork& work : step.copies) cost.bytes += amaxBytes(step, work);
+    cost += costOf(step);
+    if (device.extraCost && step.isWork()) cost += device.extraCost(plan, step);
   }
   return cost;
 }
 
-FusionReport reportWithout(const Graph& graph, const FusionOptions& fusion, const FusionReport& report,
-                           const Attempt& hit) {
-  FusionReport others = report;
-  if (isQuantization(*hit.rule)) {
-    std::erase(others.fusedOperands, fusedOperandOf(hit));
-    return others;
-  }
-  takeApart(graph, hit, Phase::Forward, others.forward);
-  takeApart(graph, hit, Phase::Backward, others.backward);
-  fuseOperands(graph, fusion, others);
-  return others;
-}
-
-void predictFromPlans(const Graph& graph, const FusionOptions& fusion, const PlanOptions& options,
-                      FusionReport& report) {
-  PlannedSavings planned(graph, fusion, options, report);
-  for (Attempt& attempt : report.attempts)
-    if (attempt.outcome == Outcome::Fused) attempt.saving = planned.savingOf(attempt);
+Result<FusionReport> fuseByPlans(const Graph& graph, FusionOptions fusion, const PlanOptions& options) {
+  PlannedSavings planned(graph, fusion, options);
+  fusion.predictor = [&](const Match& match) { return planned.ofLegal(match); };
+  Result<FusionReport> report = fuse(graph, fusion);
+  if (!report) return report;
+  planned.plan(*report);
+  for (Attempt& attempt : report->attempts)
+    if (attempt.saving)
+      if (const std::optional<Saving> saving = planned.of(attempt)) attempt.saving = saving;
+  sortAttempts(*report, fusion.rules ? *fusion.rules : builtinRules());
+  explainLost(graph, fusion, *report);
+  return report;
 }
 
 }  // namespace fuseline

@@ -1,24 +1,23 @@
-// Predicted savings of the fusions of a plan: the difference between the plans without and with each of them.
+// Predicted savings of fusions: the difference between the plans without and with each of them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/fusion/fuser.h"
 #include "core/plan/plan.h"
+#include "core/plan/savings/planned_window.h"
 
 namespace fuseline {
 
-/// The work of one run of the plan: minimum traffic, with a second read where a scale follows from the amax of a whole
-/// tensor; and one launch a step.
-Saving costOf(const Plan& plan);
+/// Minimum traffic of a step, with a second read where a scale follows from the amax of a whole tensor; and one launch.
+Saving costOf(const Step& step);
+/// The work of one run of the plan, with the extra costs of the device's kernels.
+Saving costOf(const Plan& plan, const Capabilities& device = {});
 
-/// The report without one of its fusions: with its ops by themselves. Quantization is then fused where their entries
-/// allow it. fusion: the options with which the report was made.
-FusionReport reportWithout(const Graph& graph, const FusionOptions& fusion, const FusionReport& report,
-                           const Attempt& hit);
-
-/// Sets the savings of all applied fusions. The fuser compares candidates by the traffic of their ops alone; a plan
-/// also shows which tensors are views of others, and which quantized tensors are shared.
-void predictFromPlans(const Graph& graph, const FusionOptions& fusion, const PlanOptions& options,
-                      FusionReport& report);
+/// Fuses a graph by plans. Overlapping fusions are compared by the plans of their neighborhoods, in which nothing else
+/// is fused. The report then has the difference that each applied fusion makes to the plan, and the one that a missed
+/// fusion would make in place of the fusions that have its ops. Missed ones that would be legal then, or after an edit
+/// of one attribute, are planned; the others keep the estimate of the fuser.
+/// Errors: those of fuse().
+Result<FusionReport> fuseByPlans(const Graph& graph, FusionOptions fusion, const PlanOptions& options = {});
 
 }  // namespace fuseline

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/savings/window_shapes.h"
 
+#include "core/ops/attention_form.h"
 #include "core/support/to_index.h"
 
 #include <algorithm>
@@ -21,20 +22,31 @@ int quantizersNumber(const LinearQuantizers& quantizers, std::vector<LinearQuant
 }
 
 std::string opText(const Node& node, int quantizers) {
-  std::string text = fmt::format("{} {} {}", node.operation->name, quantizers, node.hasPartialGradients);
+  std::string text =
+      fmt::format("{} {} {} {}", node.operation->name, quantizers, node.hasPartialGradients, node.hasShardedParameters);
   for (const auto& [name, value] : node.attributes)
-    text += fmt::format("\n{} {} {}", name, value.index(), toString(value));
+    if (name != kAttentionMaskName)  // of dropout masks: it follows from the op's name
+      text += fmt::format("\n{} {} {}", name, value.index(), toString(value));
+  return text;
+}
+
+/// The entries of switches that name the op: "Rule@op".
+std::string switchText(const Node& node, const RuleSwitches& switches) {
+  std::string text;
+  for (const auto* entries : {&switches.without, &switches.with})
+    for (const std::string& entry : *entries)
+      if (const auto at = entry.find('@'); at != std::string::npos && node.isAt(entry.substr(at + 1)))
+        text += '\n' + entry;
   return text;
 }
 
 }  // namespace
 
 WindowShapes::WindowShapes(const Graph& graph, const RuleSwitches& switches) : m_graph(graph) {
-  const bool hasSwitches = !switches.without.empty() || !switches.with.empty();
   std::vector<LinearQuantizers> quantizers;
   Numbering<std::string> ops;
   for (const Node& node : graph.nodes())
-    m_ops.push_back(ops.of(hasSwitches ? node.id : opText(node, quantizersNumber(node.quantizers, quantizers))));
+    m_ops.push_back(ops.of(opText(node, quantizersNumber(node.quantizers, quantizers)) + switchText(node, switches)));
   Numbering<std::string> specs;
   for (const Value& value : graph.values())
     m_specs.push_back(specs.of(fmt::format("{} {}", toString(value.spec), value.needsGradient)));

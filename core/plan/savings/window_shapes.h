@@ -15,7 +15,7 @@ using WindowShape = std::vector<int>;
 
 class WindowShapes {
  public:
-  /// Switches may name ops, so that with any of them no two ops are alike.
+  /// switches: ops that they name are like no others.
   WindowShapes(const Graph& graph, const RuleSwitches& switches);
 
   /// nodes: ascending.

@@ -27,10 +27,10 @@ dnnl::memory::data_type dnnlType(DType dtype) {
   return dtype == DType::BF16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
 }
 
-/// Descriptor of a [rows, cols] operand.
-dnnl::memory::desc describe(std::int64_t rows, std::int64_t cols, DType dtype, Storage2d storage) {
+/// Descriptor of a [rows, cols] operand. stride: from one stored row to the next.
+dnnl::memory::desc describe(std::int64_t rows, std::int64_t cols, DType dtype, Storage2d storage, std::int64_t stride) {
   const dnnl::memory::dims strides =
-      storage == Storage2d::AsRead ? dnnl::memory::dims{cols, 1} : dnnl::memory::dims{1, rows};
+      storage == Storage2d::AsRead ? dnnl::memory::dims{stride, 1} : dnnl::memory::dims{1, stride};
   return {{rows, cols}, dnnlType(dtype), strides};
 }
 
@@ -66,6 +66,23 @@ void convertElements(const std::byte* from, DType fromType, std::byte* to, DType
   }
 }
 
+/// Rows of `cols` elements, of which one side may be columns of a wider matrix.
+struct ConvertedRows {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::int64_t fromStride = 0;
+  std::int64_t toStride = 0;
+};
+
+void convertRows(const std::byte* from, DType fromType, std::byte* to, DType toType, const ConvertedRows& shape) {
+  const auto& [rows, cols, fromStride, toStride] = shape;
+  if (fromStride == cols && toStride == cols) return convertElements(from, fromType, to, toType, rows * cols);
+#pragma omp parallel for schedule(static)
+  for (std::int64_t row = 0; row < rows; ++row)
+    convertElements(from + row * fromStride * sizeBytes(fromType), fromType, to + row * toStride * sizeBytes(toType),
+                    toType, cols);
+}
+
 }  // namespace
 
 struct Gemm::State {
@@ -79,7 +96,7 @@ struct Gemm::State {
     if (problem.bCodes)
       createCoded();
     else if (isSgemm())
-      plainB = packedB = describe(problem.k, problem.n, inputType, problem.b);
+      plainB = packedB = bDescriptor();
     else if (isWeightGradient())
       createInnerProduct();
     else
@@ -97,9 +114,11 @@ struct Gemm::State {
   /// A^T B over all rows at once. The library's inner product can neither scale nor accumulate.
   bool isWeightGradient() const {
     return problem.alpha == 1.0F && !isScaled() && !problem.accumulates && problem.a == Storage2d::Transposed &&
-           problem.b == Storage2d::AsRead && problem.maxPanelRows == problem.m &&
+           problem.b == Storage2d::AsRead && problem.maxPanelRows == problem.m && areRowsContiguous() &&
            (inputType == DType::F32 || problem.k >= kMinRowsForInnerProduct);
   }
+
+  bool areRowsContiguous() const { return problem.aRow == 0 && problem.bRow == 0 && problem.cRow == 0; }
 
   void createCoded() {
     coded.emplace(problem.maxPanelRows, problem.n, problem.k, *problem.bCodes);
@@ -107,7 +126,7 @@ struct Gemm::State {
   }
 
   void createMatmuls() {
-    plainB = packedB = describe(problem.k, problem.n, inputType, problem.b);
+    plainB = packedB = bDescriptor();
     if (worthPacking(problem)) {
       const dnnl::memory::desc any{{problem.k, problem.n}, dnnlType(inputType), dnnl::memory::format_tag::any};
       packedB = makeDescriptor(problem.maxPanelRows, any).weights_desc();
@@ -129,8 +148,8 @@ struct Gemm::State {
   /// In the library's terms: x = B [K, N], dy = A as stored [K, M], dW = C [M, N].
   void createInnerProduct() {
     using dnnl::inner_product_backward_weights;
-    const auto x = describe(problem.k, problem.n, inputType, Storage2d::AsRead);
-    const auto dy = describe(problem.k, problem.m, inputType, Storage2d::AsRead);
+    const auto x = bDescriptor();
+    const auto dy = storedA();
     const auto dw = cDescriptor(problem.m);
     const dnnl::memory::desc weight{{problem.m, problem.n}, dnnlType(inputType), dnnl::memory::format_tag::any};
     const dnnl::inner_product_forward::primitive_desc hint({dnnl::prop_kind::forward_training, x, weight, dy}, engine);
@@ -163,11 +182,23 @@ struct Gemm::State {
     if (problem.accumulates) operations.append_sum(1.0F);
     return operations;
   }
-  dnnl::memory::desc biasDescriptor() const { return describe(1, problem.n, *problem.biasType, Storage2d::AsRead); }
-  dnnl::memory::desc aDescriptor(std::int64_t rows) const { return describe(rows, problem.k, inputType, problem.a); }
-  dnnl::memory::desc cDescriptor(std::int64_t rows) const {
-    return describe(rows, problem.n, outputType, Storage2d::AsRead);
+  dnnl::memory::desc biasDescriptor() const {
+    return describe(1, problem.n, *problem.biasType, Storage2d::AsRead, problem.n);
   }
+  /// A transposed A is one panel.
+  dnnl::memory::desc aDescriptor(std::int64_t rows) const {
+    return describe(rows, problem.k, inputType, problem.a, aStride());
+  }
+  dnnl::memory::desc storedA() const { return describe(problem.k, problem.m, inputType, Storage2d::AsRead, aStride()); }
+  dnnl::memory::desc bDescriptor() const { return describe(problem.k, problem.n, inputType, problem.b, bStride()); }
+  dnnl::memory::desc cDescriptor(std::int64_t rows) const {
+    return describe(rows, problem.n, outputType, Storage2d::AsRead, cStride());
+  }
+
+  // Converted matrices are contiguous.
+  std::int64_t aStride() const { return convertsA() ? problem.aCols() : problem.aStride(); }
+  std::int64_t bStride() const { return convertsB() ? problem.bCols() : problem.bStride(); }
+  std::int64_t cStride() const { return convertsC() ? problem.n : problem.cStride(); }
 
   /// The packed layout does not depend on the number of rows, so that all panels share it.
   dnnl::matmul& matmulFor(std::int64_t rows) {
@@ -203,7 +234,11 @@ struct Gemm::State {
     currentB = const_cast<std::byte*>(b);
     if (!coded && convertsB()) {
       currentB = kept && !packer ? kept : workspace + bOffset;
-      convertElements(b, problem.bType, currentB, inputType, problem.k * problem.n);
+      convertRows(b, problem.bType, currentB, inputType,
+                  {.rows = problem.k * problem.n / problem.bCols(),
+                   .cols = problem.bCols(),
+                   .fromStride = problem.bStride(),
+                   .toStride = problem.bCols()});
     }
     if (coded) coded->pack(b, kept);
     if (packer) pack(kept ? kept : workspace + packedOffset);
@@ -221,12 +256,21 @@ struct Gemm::State {
     if (coded) return coded->multiply(a, keptB->data(), problem.alpha * scale(), c, problem.cType, rows, workspace);
     const std::byte* input = a;
     if (convertsA()) {
-      convertElements(a, problem.aType, workspace + aOffset, inputType, rows * problem.k);
+      convertRows(a, problem.aType, workspace + aOffset, inputType,
+                  {.rows = rows * problem.k / problem.aCols(),
+                   .cols = problem.aCols(),
+                   .fromStride = problem.aStride(),
+                   .toStride = problem.aCols()});
       input = workspace + aOffset;
     }
     std::byte* const output = convertsC() ? workspace + cOffset : c;
+    if (convertsC() && problem.accumulates)
+      convertRows(c, problem.cType, output, outputType,
+                  {.rows = rows, .cols = problem.n, .fromStride = problem.cStride(), .toStride = problem.n});
     execute(input, output, rows);
-    if (convertsC()) convertElements(output, outputType, c, problem.cType, rows * problem.n);
+    if (convertsC())
+      convertRows(output, outputType, c, problem.cType,
+                  {.rows = rows, .cols = problem.n, .fromStride = problem.n, .toStride = problem.cStride()});
   }
 
   void executeSgemm(const std::byte* input, std::byte* output, std::int64_t rows) const {
@@ -234,9 +278,8 @@ struct Gemm::State {
     const bool isTransposedA = problem.a == Storage2d::Transposed;
     const bool isTransposedB = problem.b == Storage2d::Transposed;
     dnnl::error::wrap_c_api(dnnl_sgemm(isTransposedA ? 'T' : 'N', isTransposedB ? 'T' : 'N', rows, problem.n, problem.k,
-                                       problem.alpha, floats(input), isTransposedA ? problem.m : problem.k,
-                                       floats(currentB), isTransposedB ? problem.k : problem.n,
-                                       problem.accumulates ? 1.0F : 0.0F, reinterpret_cast<float*>(output), problem.n),
+                                       problem.alpha, floats(input), aStride(), floats(currentB), bStride(),
+                                       problem.accumulates ? 1.0F : 0.0F, reinterpret_cast<float*>(output), cStride()),
                             "sgemm refused the GEMM");
   }
 
@@ -257,7 +300,7 @@ struct Gemm::State {
   }
 
   void executeInnerProduct(const std::byte* input, std::byte* output) {
-    const auto dy = describe(problem.k, problem.m, inputType, Storage2d::AsRead);
+    const auto dy = storedA();
     innerProduct.execute(stream, {{DNNL_ARG_SRC, dnnl::memory(plainB, engine, currentB)},
                                   {DNNL_ARG_DIFF_DST, dnnl::memory(dy, engine, const_cast<std::byte*>(input))},
                                   {DNNL_ARG_DIFF_WEIGHTS, dnnl::memory(cDescriptor(problem.m), engine, output)}});
@@ -305,7 +348,9 @@ void Gemm::multiplyRows(const std::byte* a, std::byte* c, std::int64_t rows, std
   if (rows == 0 || problem.n == 0) return;
   if (problem.k == 0) {
     if (problem.accumulates) return;
-    std::memset(c, 0, static_cast<std::size_t>(rows * problem.n * sizeBytes(problem.cType)));
+    for (std::int64_t row = 0; row < rows; ++row)
+      std::memset(c + row * problem.cStride() * sizeBytes(problem.cType), 0,
+                  static_cast<std::size_t>(problem.n * sizeBytes(problem.cType)));
     return;
   }
   m_state->multiplyRows(a, c, rows, workspace);
@@ -316,8 +361,8 @@ void Gemm::multiply(const std::byte* a, const std::byte* b, std::byte* c, std::b
   prepareB(b, workspace);
   for (std::int64_t row = 0; row < problem.m; row += problem.maxPanelRows) {
     const std::int64_t rows = std::min(problem.maxPanelRows, problem.m - row);
-    const std::byte* const panelA = a ? a + row * problem.k * sizeBytes(problem.aType) : nullptr;
-    multiplyRows(panelA, c + row * problem.n * sizeBytes(problem.cType), rows, workspace);
+    const std::byte* const panelA = a ? a + row * problem.aStride() * sizeBytes(problem.aType) : nullptr;
+    multiplyRows(panelA, c + row * problem.cStride() * sizeBytes(problem.cType), rows, workspace);
   }
 }
 

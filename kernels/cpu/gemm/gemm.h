@@ -32,6 +32,11 @@ struct GemmProblem {
   /// a bias, if canMultiplyCodes().
   std::optional<ElementFormat> bCodes;
   DType cType = DType::F32;
+  /// From one stored row to the next, in elements, where they are columns of a wider matrix; 0: rows are contiguous.
+  /// Not of an encoded B, nor of an A that it multiplies.
+  std::int64_t aRow = 0;
+  std::int64_t bRow = 0;
+  std::int64_t cRow = 0;
   /// Added to every row. Float32, or bf16 in a native bf16 GEMM; not for A stored transposed.
   std::optional<DType> biasType;
   /// Multiplies the float32 sums.
@@ -39,13 +44,21 @@ struct GemmProblem {
   /// Factors of A and B, read at every call; not with a bias. Null: 1.
   const float* aFactor = nullptr;
   const float* bFactor = nullptr;
-  /// C += instead of C =. For a float32 C, without a bias.
+  /// C += instead of C =. Without a bias.
   bool accumulates = false;
   Packing packing = Packing::EveryRun;
   /// Rows that one call of multiplyRows computes at most; 0: m.
   std::int64_t maxPanelRows = 0;
   /// bf16 times bf16 on the CPU's own instructions; otherwise bf16 (and always f16) goes through float32 copies.
   bool isBf16Native = true;
+
+  /// Elements of a stored row.
+  std::int64_t aCols() const { return a == Storage2d::AsRead ? k : m; }
+  std::int64_t bCols() const { return b == Storage2d::AsRead ? n : k; }
+  /// From one of them to the next.
+  std::int64_t aStride() const { return aRow > 0 ? aRow : aCols(); }
+  std::int64_t bStride() const { return bRow > 0 ? bRow : bCols(); }
+  std::int64_t cStride() const { return cRow > 0 ? cRow : n; }
 };
 
 /// Throws dnnl::error when the library refuses; CpuBackend turns that into a sentence.

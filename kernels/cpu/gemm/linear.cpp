@@ -22,7 +22,7 @@ class LinearForward final : public Kernel {
 Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
   Result<LinearForwardStep> step = readLinearForward(request);
   if (!step) return step.error();
-  Gemm gemm(forwardProblem(request, step->size, step->x, step->weight, step->y.spec.dtype));
+  Gemm gemm(forwardProblem(request, step->size, step->x, step->weight, step->y));
   return std::unique_ptr<Kernel>(std::make_unique<LinearForward>(std::move(gemm), std::move(*step)));
 }
 

@@ -101,7 +101,8 @@ class LinearBackwardBias final : public Kernel {
   }
 
   static std::byte* rowOf(const Binding& matrix, Pointers operands, std::int64_t row) {
-    return matrix.at(operands) + row * matrix.spec.cols() * sizeBytes(matrix.spec.dtype);
+    const std::int64_t stride = matrix.rowStride > 0 ? matrix.rowStride : matrix.spec.cols();
+    return matrix.at(operands) + row * stride * sizeBytes(matrix.spec.dtype);
   }
 
   std::optional<Gemm> m_inputGrad;
@@ -122,8 +123,7 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   std::optional<Gemm> inputGrad;
   if (gradInput) {
     const LinearSize size = linearSize(request.member(kLinear), gradInput.spec);
-    GemmProblem problem =
-        inputGradProblem(request, size, gradOutput->spec.dtype, weight.spec.dtype, gradInput.spec.dtype);
+    GemmProblem problem = inputGradProblem(request, size, gradOutput->spec.dtype, weight.spec.dtype, gradInput);
     problem.maxPanelRows = kPanelRows;
     inputGrad.emplace(problem);
   }

@@ -24,7 +24,7 @@ Storage2d storage(bool isTransposed) { return isTransposed ? Storage2d::Transpos
 }  // namespace
 
 GemmProblem forwardProblem(const CompileRequest& request, const LinearSize& size, const Factor& x, const Factor& weight,
-                           DType y) {
+                           const Factor& y) {
   return {.m = size.m,
           .n = size.n,
           .k = size.k,
@@ -33,7 +33,9 @@ GemmProblem forwardProblem(const CompileRequest& request, const LinearSize& size
           .aType = x.dtype,
           .bType = weight.dtype,
           .bCodes = weight.codes,
-          .cType = y,
+          .cType = y.dtype,
+          .aRow = x.row,
+          .cRow = y.row,
           .aFactor = x.scale,
           .bFactor = weight.scale,
           .packing = packingOf(request),
@@ -41,7 +43,7 @@ GemmProblem forwardProblem(const CompileRequest& request, const LinearSize& size
 }
 
 GemmProblem inputGradProblem(const CompileRequest& request, const LinearSize& size, const Factor& dy,
-                             const Factor& weight, DType dx) {
+                             const Factor& weight, const Factor& dx) {
   return {.m = size.m,
           .n = size.k,
           .k = size.n,
@@ -49,9 +51,12 @@ GemmProblem inputGradProblem(const CompileRequest& request, const LinearSize& si
           .b = storage(weight.isTransposed),
           .aType = dy.dtype,
           .bType = weight.dtype,
-          .cType = dx,
+          .cType = dx.dtype,
+          .aRow = dy.row,
+          .cRow = dx.row,
           .aFactor = dy.scale,
           .bFactor = weight.scale,
+          .accumulates = dx.isAddedTo,
           .packing = packingOf(request),
           .isBf16Native = request.settings.isBf16GemmNative};
 }
@@ -66,6 +71,8 @@ GemmProblem weightGradProblem(const CompileRequest& request, const LinearSize& s
           .aType = dy.dtype,
           .bType = x.dtype,
           .cType = dw.spec.dtype,
+          .aRow = dy.row,
+          .bRow = x.row,
           .aFactor = dy.scale,
           .bFactor = x.scale,
           .accumulates = dw.access == OperandAccess::Accumulate,
@@ -123,8 +130,7 @@ Result<std::unique_ptr<Kernel>> compileLinearBackward(const CompileRequest& requ
   if (!step) return step.error();
   std::optional<Gemm> inputGrad;
   if (step->result) {
-    GemmProblem problem =
-        inputGradProblem(request, step->size, step->gradOutput, step->factor, step->result.spec.dtype);
+    GemmProblem problem = inputGradProblem(request, step->size, step->gradOutput, step->factor, step->result);
     problem.alpha = alpha;
     inputGrad.emplace(problem);
   }

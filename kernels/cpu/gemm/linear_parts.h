@@ -16,20 +16,27 @@ struct Factor {
   // Implicit, because a binding or a dtype is all that callers have.
   Factor(DType plain) : dtype(plain) {}
   Factor(const Binding& binding)
-      : dtype(binding.spec.dtype), isTransposed(binding.isTransposed), scale(binding.factor), codes(binding.codes) {}
+      : dtype(binding.spec.dtype),
+        isTransposed(binding.isTransposed),
+        scale(binding.factor),
+        row(binding.rowStride),
+        isAddedTo(binding.access == OperandAccess::Accumulate),
+        codes(binding.codes) {}
 
   DType dtype;
   bool isTransposed = false;
   const float* scale = nullptr;
+  std::int64_t row = 0;  // see GemmProblem
+  bool isAddedTo = false;
   std::optional<ElementFormat> codes;
 };
 
 /// y = x W^T. W is packed once when parameters are constant.
 GemmProblem forwardProblem(const CompileRequest& request, const LinearSize& size, const Factor& x, const Factor& weight,
-                           DType y);
-/// dx = dy W
+                           const Factor& y);
+/// dx = dy W, or dx += dy W if the step requests accumulation.
 GemmProblem inputGradProblem(const CompileRequest& request, const LinearSize& size, const Factor& dy,
-                             const Factor& weight, DType dx);
+                             const Factor& weight, const Factor& dx);
 /// dW = dy^T x, or dW += dy^T x if the step requests accumulation.
 GemmProblem weightGradProblem(const CompileRequest& request, const LinearSize& size, const Factor& dy, const Factor& x,
                               const Binding& dw);

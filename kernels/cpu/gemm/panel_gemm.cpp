@@ -117,7 +117,7 @@ std::byte* PanelGemm::placeOfSums(const std::byte* a, Pointers pointers, std::by
   std::byte* const place = successor.at(pointers);
   const std::int64_t bytes = successor.spec.bytes();
   const GemmProblem& problem = m_gemm.problem();
-  bool isShared = !place || overlap(place, bytes, a, problem.m * problem.k * sizeBytes(problem.aType));
+  bool isShared = !place || overlap(place, bytes, a, problem.m * problem.aStride() * sizeBytes(problem.aType));
   for (const PanelOperand& operand : m_operands) {
     if (&operand.binding == &successor || !operand.binding) continue;
     isShared |= overlap(place, bytes, operand.binding.at(pointers), operand.binding.spec.bytes());
@@ -150,7 +150,7 @@ std::size_t PanelGemm::workspaceBytes() const {
 
 void PanelGemm::run(const std::byte* a, const std::byte* b, Pointers pointers, std::byte* workspace,
                     const RowSink* sink) {
-  const std::int64_t bytes = m_gemm.problem().k * sizeBytes(m_gemm.problem().aType);
+  const std::int64_t bytes = m_gemm.problem().aStride() * sizeBytes(m_gemm.problem().aType);
   run([=](std::int64_t first, std::int64_t) { return a + first * bytes; }, b, pointers, workspace, sink);
 }
 

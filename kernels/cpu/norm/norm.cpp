@@ -99,6 +99,7 @@ NormForwardRows rowsTask(const NormProblem& problem, const NormForwardPointers& 
           .mean = pointers.mean,
           .rstd = pointers.rstd,
           .cols = problem.cols,
+          .rowOfX = problem.rowOfX,
           .eps = problem.eps};
 }
 
@@ -144,21 +145,21 @@ const std::byte* addRow(const NormProblem& problem, const NormAddend& addend, co
 void backwardMixedRow(const NormProblem& problem, const NormBackwardPointers& pointers, const NormBackwardRows& rows,
                       const Vectors& vectors, int thread, std::int64_t row) {
   const auto cols = static_cast<std::size_t>(problem.cols);
-  const auto decode = [&](ThreadVector which, const std::byte* from, DType dtype) {
+  const auto decode = [&](ThreadVector which, const std::byte* from, DType dtype, std::int64_t stride) {
     if (from)
-      decodeFunction(dtype)(vectors.at(vectorOf(thread, which)), rowOf(from, row, problem.cols, dtype), nullptr, cols);
+      decodeFunction(dtype)(vectors.at(vectorOf(thread, which)), rowOf(from, row, stride, dtype), nullptr, cols);
     return from ? vectors.at(vectorOf(thread, which)) : nullptr;
   };
   NormBackwardRows task = rows;
-  task.x = decode(RowX, pointers.x, problem.xDType);
-  task.dy = decode(RowY, pointers.dy, problem.yDType);
-  task.extra = decode(RowExtra, pointers.extra, problem.xDType);
+  task.x = decode(RowX, pointers.x, problem.xDType, problem.strideOfX());
+  task.dy = decode(RowY, pointers.dy, problem.yDType, problem.cols);
+  task.extra = decode(RowExtra, pointers.extra, problem.xDType, problem.cols);
   task.dx = pointers.dx ? vectors.at(vectorOf(thread, RowDx)) : nullptr;
   task.mean = pointers.mean ? pointers.mean + row : nullptr;
   task.rstd = pointers.rstd + row;
   normBackwardFunction(problem.kind, DType::F32)(task, 0, 1);
   if (!pointers.dx) return;
-  std::byte* const dx = rowOf(pointers.dx, row, problem.cols, problem.xDType);
+  std::byte* const dx = rowOf(pointers.dx, row, problem.strideOfDx(), problem.xDType);
   encodeFunction(problem.xDType)(dx, task.dx, nullptr, cols);
 }
 
@@ -182,7 +183,9 @@ void backwardShare(const NormProblem& problem, const NormBackwardPointers& point
                         .rstd = pointers.rstd,
                         .dgamma = dgamma,
                         .dbeta = dbeta,
-                        .cols = problem.cols};
+                        .cols = problem.cols,
+                        .rowOfX = problem.rowOfX,
+                        .rowOfDx = problem.rowOfDx};
   const RowSink* const sink = pointers.sink;
   const std::int64_t height = sink ? sink->blockRows : kSumBlockRows;
   NormBackwardPointers at = pointers;
@@ -251,7 +254,7 @@ void normForward(const NormProblem& problem, const NormForwardPointers& pointers
         if (problem.xDType == problem.yDType)
           return normForwardFunction(problem.kind, problem.xDType)(rowsTask(problem, block, vectors), first, last);
         for (std::int64_t row = first; row < last; ++row)
-          forwardRow(problem, block, vectors, thread, row, rowOf(block.x, row, problem.cols, problem.xDType));
+          forwardRow(problem, block, vectors, thread, row, rowOf(block.x, row, problem.strideOfX(), problem.xDType));
       });
 }
 

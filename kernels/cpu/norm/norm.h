@@ -16,12 +16,18 @@ struct NormProblem {
   NormKind kind = NormKind::Rms;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
+  // From one row to the next, in elements, where they are columns of a wider tensor; 0: rows follow each other.
+  std::int64_t rowOfX = 0;
+  std::int64_t rowOfDx = 0;  // not with a sink
   DType xDType = DType::F32;
   DType yDType = DType::F32;
   DType parameterDType = DType::F32;
   float eps = 1e-5F;
   bool isGammaZeroCentred = false;
   int threads = 1;
+
+  std::int64_t strideOfX() const { return rowOfX > 0 ? rowOfX : cols; }
+  std::int64_t strideOfDx() const { return rowOfDx > 0 ? rowOfDx : cols; }
 };
 
 /// A residual that is added first: sum = a + b, rounded to xDType, is normalized.

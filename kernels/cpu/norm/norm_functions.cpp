@@ -120,12 +120,15 @@ HWY_INLINE V timesGamma(Get get, const float* gamma, V x) {
   return kKind == NormKind::L2 ? x : hn::Mul(get(gamma), x);
 }
 
+/// Elements from one row to the next. row: 0 where rows follow each other.
+HWY_INLINE std::int64_t strideOf(std::int64_t row, std::int64_t cols) { return row > 0 ? row : cols; }
+
 template <class T, NormKind kKind>
 void normForward(const NormForwardRows& task, std::int64_t firstRow, std::int64_t lastRow) {
   constexpr bool kIsLayer = kKind == NormKind::Layer;
   const auto cols = static_cast<std::size_t>(task.cols);
   for (std::int64_t row = firstRow; row < lastRow; ++row) {
-    const T* const x = static_cast<const T*>(task.x) + row * task.cols;
+    const T* const x = static_cast<const T*>(task.x) + row * strideOf(task.rowOfX, task.cols);
     T* const y = static_cast<T*>(task.y) + row * task.cols;
     const float mean = kIsLayer ? meanOfRow(x, cols) : 0.0F;
     const float rstd = 1.0F / __builtin_sqrtf(sumOfSquares(x, mean, cols) / divisor<kKind>(cols) + task.eps);
@@ -168,10 +171,10 @@ void normBackward(const NormBackwardRows& task, std::int64_t firstRow, std::int6
   constexpr bool kIsLayer = kKind == NormKind::Layer;
   const auto cols = static_cast<std::size_t>(task.cols);
   for (std::int64_t row = firstRow; row < lastRow; ++row) {
-    const T* const x = static_cast<const T*>(task.x) + row * task.cols;
+    const T* const x = static_cast<const T*>(task.x) + row * strideOf(task.rowOfX, task.cols);
     const T* const dy = static_cast<const T*>(task.dy) + row * task.cols;
     const T* const extra = task.extra ? static_cast<const T*>(task.extra) + row * task.cols : nullptr;
-    T* const dx = task.dx ? static_cast<T*>(task.dx) + row * task.cols : nullptr;
+    T* const dx = task.dx ? static_cast<T*>(task.dx) + row * strideOf(task.rowOfDx, task.cols) : nullptr;
     const float mean = kIsLayer ? task.mean[row] : 0.0F;
     const float rstd = task.rstd[row];
     const RowMeans means = dx ? meansOf<T, kKind>(x, dy, task.gamma, mean, rstd, cols) : RowMeans{};

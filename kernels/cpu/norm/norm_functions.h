@@ -12,9 +12,9 @@ namespace fuseline::cpu {
 
 /// y = gamma * (x - mean) * rstd + beta per row; RMSNorm has no mean and no beta, L2Normalization no gamma either, and
 /// sums where the others take means.
-/// x, y: [rows, cols] of one dtype. gamma, beta: [cols] float32, with the 1 of a zero-centered gamma already added; not
-/// read where a norm has none. mean, rstd: [rows] float32, may be null. All sums in float32, two passes over a row in
-/// the cache.
+/// x, y: [rows, cols] of one dtype; rowOfX: from one row of x to the next, in elements; 0: as in y. gamma, beta: [cols]
+/// float32, with the 1 of a zero-centered gamma already added; not read where a norm has none. mean, rstd: [rows]
+/// float32, may be null. All sums in float32, two passes over a row in the cache.
 struct NormForwardRows {
   const void* x = nullptr;
   void* y = nullptr;
@@ -23,6 +23,7 @@ struct NormForwardRows {
   float* mean = nullptr;
   float* rstd = nullptr;
   std::int64_t cols = 0;
+  std::int64_t rowOfX = 0;
   float eps = 0.0F;
 };
 
@@ -40,6 +41,8 @@ struct NormBackwardRows {
   float* dgamma = nullptr;  // [cols], added to
   float* dbeta = nullptr;   // [cols], added to
   std::int64_t cols = 0;
+  std::int64_t rowOfX = 0;
+  std::int64_t rowOfDx = 0;
 };
 
 using NormForwardFunction = void (*)(const NormForwardRows&, std::int64_t firstRow, std::int64_t lastRow);

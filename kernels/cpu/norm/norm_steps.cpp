@@ -10,11 +10,14 @@ namespace fuseline::cpu {
 
 namespace {
 
-/// yDType: of the rows of y that are computed, or of dy.
-NormProblem problemOf(const CompileRequest& request, const NormGeometry& norm, DType yDType) {
+/// yDType: of the rows of y that are computed, or of dy. dx: absent in forward.
+NormProblem problemOf(const CompileRequest& request, const NormGeometry& norm, const Binding& x, DType yDType,
+                      const Binding& dx = {}) {
   return {.kind = norm.kind,
           .rows = norm.rows,
           .cols = norm.cols,
+          .rowOfX = x.rowStride,
+          .rowOfDx = dx.rowStride,
           .xDType = norm.x,
           .yDType = yDType,
           .parameterDType = norm.parameter,
@@ -111,7 +114,8 @@ namespace {
 Result<std::unique_ptr<Kernel>> makeForward(const CompileRequest& request, Result<NormForwardStep> step) {
   if (!step) return step.error();
   std::optional<RowCopies> copies = rowCopiesOf(request);
-  const NormProblem problem = problemOf(request, step->norm, copies ? copies->spec().dtype : step->y.spec.dtype);
+  const NormProblem problem =
+      problemOf(request, step->norm, step->x, copies ? copies->spec().dtype : step->y.spec.dtype);
   return std::unique_ptr<Kernel>(std::make_unique<NormForwardKernel>(problem, std::move(*step), std::move(copies)));
 }
 
@@ -129,7 +133,7 @@ Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, 
                                                  const NormGradientKeys& keys) {
   Result<NormBackwardStep> step = readNormBackward(request, norm, keys);
   if (!step) return step.error();
-  const NormProblem problem = problemOf(request, step->norm, step->gradOutput.spec.dtype);
+  const NormProblem problem = problemOf(request, step->norm, step->x, step->gradOutput.spec.dtype, step->gradInput);
   return std::unique_ptr<Kernel>(std::make_unique<NormBackwardKernel>(problem, std::move(*step), rowCopiesOf(request)));
 }
 

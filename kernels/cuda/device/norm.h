@@ -149,7 +149,7 @@ template <class Share, Element kHeldAs>
 class NormalizedRow {
  public:
   __device__ NormalizedRow(const NormForward& norm, std::int64_t row)
-      : m_norm(norm), m_first(row * norm.problem.cols), m_cols(norm.problem.cols) {
+      : m_norm(norm), m_first(row * norm.problem.rowOfX), m_cols(norm.problem.cols) {
     if constexpr (Share::isHeld) {
       const Operands operands(addendsOf(norm, false), m_first, m_cols);
       forEachPacket<Share>(m_cols, [&](int packet, std::int64_t col) {
@@ -245,7 +245,7 @@ __device__ RowFactors measureRow(const NormProblem& problem, Row& row) {
   float squares[1] = {};
   row.forEach([&](const float(&x)[kVector]) {
 #pragma unroll
-    for (int v = 0; v < kVector; ++v) squares[0] += (x[v] - factors.mean) * (x[v] - factors.mean);
+    for (int v = 0; v < kVector; ++v) squares[0] = fmaf(x[v] - factors.mean, x[v] - factors.mean, squares[0]);
   });
   sumOverRow<Share::kRowThreads>(squares);
   factors.rstd = 1.0f / sqrtf(squares[0] / divisorOf(problem) + problem.eps);
@@ -285,7 +285,7 @@ template <int kVector>
 __device__ void normalize(const RowFactors& factors, const float (&gamma)[kVector], const float (&beta)[kVector],
                           float (&y)[kVector]) {
 #pragma unroll
-  for (int v = 0; v < kVector; ++v) y[v] = (y[v] - factors.mean) * factors.rstd * gamma[v] + beta[v];
+  for (int v = 0; v < kVector; ++v) y[v] = fmaf((y[v] - factors.mean) * factors.rstd, gamma[v], beta[v]);
 }
 
 template <int kVector>
@@ -305,7 +305,8 @@ template <int kVector>
 __device__ void differentiate(float rstd, const GradientMeans& means, const float (&gamma)[kVector],
                               const float (&xhat)[kVector], const float (&extra)[kVector], float (&dx)[kVector]) {
 #pragma unroll
-  for (int v = 0; v < kVector; ++v) dx[v] = rstd * (dx[v] * gamma[v] - means.g - xhat[v] * means.gx) + extra[v];
+  for (int v = 0; v < kVector; ++v)
+    dx[v] = fmaf(rstd, fmaf(-means.gx, xhat[v], fmaf(dx[v], gamma[v], -means.g)), extra[v]);
 }
 
 /// xhat and dy of a row, and the addend of its gradient. They are requested in the constructor; a row beyond the last
@@ -316,7 +317,7 @@ class GradientRow {
   __device__ GradientRow(const NormBackward& norm, std::int64_t row)
       : m_isRow(row < norm.problem.rows),
         m_cols(norm.problem.cols),
-        m_readX(norm.problem.x, m_isRow ? norm.x : nullptr, row * m_cols, m_cols),
+        m_readX(norm.problem.x, m_isRow ? norm.x : nullptr, row * norm.problem.rowOfX, m_cols),
         m_readDy(norm.problem.y, m_isRow ? norm.dy : nullptr, row * m_cols, m_cols),
         m_readExtra(norm.problem.x, m_isRow ? norm.extra : nullptr, row * m_cols, m_cols),
         m_roundedX(roundedX(norm.problem)) {
@@ -385,8 +386,9 @@ __device__ GradientMeans measureGradient(const NormBackward& norm, const Row& ro
     takeGamma(norm.problem, readGamma, packet, col, gamma);
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
-      sums[0] += dy[v] * gamma[v];
-      sums[1] += dy[v] * gamma[v] * xhat[v];
+      const float g = dy[v] * gamma[v];
+      sums[0] += g;
+      sums[1] = fmaf(g, xhat[v], sums[1]);
     }
   });
   sumOverRow<Share::kRowThreads>(sums);

@@ -16,6 +16,9 @@ struct NormProblem {
   NormKind kind = NormKind::Rms;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
+  // From one row to the next, in elements: more than cols where they are columns of a wider tensor.
+  std::int64_t rowOfX = 0;
+  std::int64_t rowOfDx = 0;
   Element x = Element::F32;
   Element y = Element::F32;
   Element parameter = Element::F32;

@@ -89,7 +89,7 @@ class CublasLtGemms final : public GemmLibrary {
   Result<std::unique_ptr<Gemm>> prepare(const GemmProblem& problem) override {
     if (const Verdict fits = fitsEpilogue(problem); !fits) return refused(fits, problem);
     const bool isEmpty = problem.m == 0 || problem.n == 0 || problem.k == 0;
-    if (isEmpty && problem.batch != GemmBatch())
+    if (isEmpty && (problem.batch.count > 1 || (problem.batch.cRow > 0 && problem.m * problem.n > 0)))
       return refused(Verdict::no("A batched GEMM needs non-empty operands."), problem);
     if (isEmpty) return std::unique_ptr<Gemm>(std::make_unique<EmptyGemm>(problem));
     if (Result<void> started = start(); !started) return started.error();

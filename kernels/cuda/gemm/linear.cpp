@@ -9,7 +9,8 @@ namespace {
 Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
   const Result<LinearForwardStep> step = readLinearForward(request);
   if (!step) return step.error();
-  const GemmProblem problem = forwardProblem(step->size, step->x, step->weight, step->y.spec);
+  GemmProblem problem = forwardProblem(step->size, step->x, step->weight, step->y.spec);
+  setRows(problem, step->x, step->weight, step->y);
   return makeProducts(request, {{.problem = problem, .a = step->x, .b = step->weight, .c = step->y}});
 }
 

@@ -118,6 +118,7 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
                   .a = step->x,
                   .b = step->weight,
                   .c = step->y};
+  setRows(product.problem, product.a, product.b, product.c);
   if (epilogue->bias > 0) product.bias = findOperand(request, {epilogue->bias, OperandKind::Parameter, 0});
   if (epilogue->scale > 0)
     product.problem.alpha =

@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/linear_parts.h"
 
+#include "core/plan/column_views.h"
 #include "core/tensor/scaling.h"
 #include "kernels/cuda/gemm/factor.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -112,8 +114,10 @@ Result<std::optional<Product>> inputGrad(const CompileRequest& request, const Li
                   .a = step->gradOutput,
                   .b = step->factor,
                   .c = step->result};
+  setRows(product.problem, product.a, product.b, product.c);
   product.problem.alpha = options.alpha;
   if (options.extraGradient) product.addend = findOperand(request, *options.extraGradient);
+  if (step->result.access == OperandAccess::Accumulate) product.addend = step->result;
   product.problem.hasAddend = static_cast<bool>(product.addend);
   if (options.geluInput) {
     const Result<Binding> x = requireOperand(request, *options.geluInput);
@@ -133,6 +137,7 @@ Result<std::optional<Product>> weightGrad(const CompileRequest& request, const L
                   .a = step->gradOutput,
                   .b = step->factor,
                   .c = step->result};
+  setRows(product.problem, product.a, product.b, product.c);
   product.problem.alpha = options.alpha;
   if (product.problem.hasAddend) product.addend = step->result;
   if (options.gradBias) product.biasGrad = findOperand(request, *options.gradBias);
@@ -180,6 +185,16 @@ GemmProblem weightGradProblem(const LinearSize& size, const Binding& dy, const B
           .isFastAccumulated = dy.spec.quantized && !size.split.wgrad,
           .cType = dw.spec.dtype,
           .hasAddend = dw.access == OperandAccess::Accumulate};
+}
+
+void setRows(GemmProblem& problem, const Binding& a, const Binding& b, const Binding& c) {
+  problem.batch.aRow = a.rowStride;
+  problem.batch.bRow = b.rowStride;
+  problem.batch.cRow = c.rowStride;
+  for (const Binding* const matrix : {&a, &b, &c})
+    if (matrix->rowStride > 0)
+      problem.alignmentBytes =
+          std::gcd(problem.alignmentBytes, static_cast<std::uint32_t>(columnAlignment(matrix->spec)));
 }
 
 Result<std::unique_ptr<Kernel>> makeProducts(const CompileRequest& request, const std::vector<Product>& products) {

@@ -21,6 +21,9 @@ GemmProblem inputGradProblem(const LinearSize& size, const Binding& dy, const Bi
 /// dW = dy^T x, or dW += dy^T x if the step requests accumulation.
 GemmProblem weightGradProblem(const LinearSize& size, const Binding& dy, const Binding& x, const Binding& dw);
 
+/// Sets the row strides of matrices that are columns of wider tensors.
+void setRows(GemmProblem& problem, const Binding& a, const Binding& b, const Binding& c);
+
 /// One GEMM of a step, and the operand indices of its matrices.
 struct Product {
   GemmProblem problem;

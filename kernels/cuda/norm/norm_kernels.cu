@@ -117,11 +117,8 @@ class ParameterSums {
   }
 
   __device__ void add(std::int64_t col, const float (&xhat)[Share::kVector], const float (&dy)[Share::kVector]) const {
-    float products[kVector];
-#pragma unroll
-    for (int v = 0; v < kVector; ++v) products[v] = dy[v] * xhat[v];
-    addTo(0, col, products);
-    if (m_norm.dbeta) addTo(1, col, dy);
+    update(0, col, [&](int v, float sum) { return fmaf(dy[v], xhat[v], sum); });
+    if (m_norm.dbeta) update(1, col, [&](int v, float sum) { return sum + dy[v]; });
   }
 
   /// All threads of the block call it.
@@ -167,13 +164,15 @@ class ParameterSums {
     for (int s = 0; s < numSums(); ++s)
       for (int v = 0; v < kVector; v += kAccess) accessAt(s, col + v) = {};
   }
-  __device__ void addTo(int s, std::int64_t col, const float (&values)[kVector]) const {
+  /// added(v, sum)
+  template <class Function>
+  __device__ void update(int s, std::int64_t col, const Function& added) const {
 #pragma unroll
     for (int first = 0; first < kVector; first += kAccess) {
       Access& sums = accessAt(s, col + first);
       Access sum = sums;
 #pragma unroll
-      for (int v = 0; v < kAccess; ++v) sum.elements[v] += values[first + v];
+      for (int v = 0; v < kAccess; ++v) sum.elements[v] = added(first + v, sum.elements[v]);
       sums = sum;
     }
   }
@@ -199,7 +198,7 @@ __device__ void writeGradient(const NormBackward& norm, std::int64_t row, const 
 #pragma unroll
           for (int v = 0; v < kVector; ++v) dx[v] = dy[v];
           differentiate<kVector>(gradient.rstd(), means, gamma, xhat, extra, dx);
-          if (norm.dx) storeElements<kVector>(problem.x, norm.dx, row * problem.cols + col, kVector, dx);
+          if (norm.dx) storeElements<kVector>(problem.x, norm.dx, row * problem.rowOfDx + col, kVector, dx);
         }
         besides.take(row, col, isInside, dx);
       });

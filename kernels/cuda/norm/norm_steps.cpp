@@ -18,11 +18,17 @@ namespace {
 static_assert(static_cast<int>(NormKind::Layer) == static_cast<int>(fuseline::NormKind::Layer) &&
               static_cast<int>(NormKind::L2) == static_cast<int>(fuseline::NormKind::L2));
 
-/// y: of y, or of dy.
-NormProblem problemOf(const NormGeometry& norm, const TensorSpec& y) {
+std::int64_t rowOf(const Binding& tensor, const NormGeometry& norm) {
+  return tensor.rowStride > 0 ? tensor.rowStride : norm.cols;
+}
+
+/// y: of y, or of dy. dx: absent in forward.
+NormProblem problemOf(const NormGeometry& norm, const Binding& x, const TensorSpec& y, const Binding& dx = {}) {
   return {.kind = static_cast<NormKind>(norm.kind),
           .rows = norm.rows,
           .cols = norm.cols,
+          .rowOfX = rowOf(x, norm),
+          .rowOfDx = rowOf(dx, norm),
           .x = elementOf(norm.x),
           .y = elementOf(y.dtype),
           .parameter = elementOf(norm.parameter),
@@ -167,7 +173,7 @@ Result<std::unique_ptr<Kernel>> makeForward(const CompileRequest& request, Resul
   if (!step) return step.error();
   Result<std::optional<StepCopies>> copies = StepCopies::ifAny(request);
   if (!copies) return copies.error();
-  const NormProblem problem = problemOf(step->norm, step->y.spec);
+  const NormProblem problem = problemOf(step->norm, step->x, step->y.spec);
   return std::unique_ptr<Kernel>(
       std::make_unique<NormForwardKernel>(problem, std::move(*step), std::move(*copies), request.device));
 }
@@ -188,7 +194,7 @@ Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, 
   if (!step) return step.error();
   Result<std::optional<StepCopies>> copies = StepCopies::ifAny(request);
   if (!copies) return copies.error();
-  const NormProblem problem = problemOf(step->norm, step->gradOutput.spec);
+  const NormProblem problem = problemOf(step->norm, step->x, step->gradOutput.spec, step->gradInput);
   return std::unique_ptr<Kernel>(
       std::make_unique<NormBackwardKernel>(problem, std::move(*step), std::move(*copies), request.device));
 }

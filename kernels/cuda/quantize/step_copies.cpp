@@ -20,10 +20,6 @@ namespace fuseline::cuda {
 
 namespace {
 
-Scaling scalingOf(const TensorQuantizers& quantizers) {
-  return (quantizers.rowwise ? quantizers.rowwise : quantizers.columnwise)->scaling;
-}
-
 std::byte* memoryAt(Pointers pointers, int index) { return pointers[static_cast<std::size_t>(index)]; }
 
 template <class T>
@@ -84,6 +80,10 @@ Verdict haveOneScaling(const TensorQuantizers& quantizers) {
 }
 
 }  // namespace
+
+Scaling scalingOf(const TensorQuantizers& quantizers) {
+  return (quantizers.rowwise ? quantizers.rowwise : quantizers.columnwise)->scaling;
+}
 
 bool areOfRows(const TensorQuantizers& quantizers) {
   const auto& [rowwise, columnwise, isDequantized] = quantizers;

@@ -112,6 +112,9 @@ class StepCopies {
   StepAmaxes m_amaxes;                       // those that are not known beforehand
 };
 
+/// The one scaling of both directions of a tensor, or of the only one.
+Scaling scalingOf(const TensorQuantizers& quantizers);
+
 /// Can a kernel that has whole rows quantize them? Columnwise quantized tensors must then have rowwise scales: with
 /// scales per line, a column's scale is known only after all of its rows.
 bool areOfRows(const TensorQuantizers& quantizers);

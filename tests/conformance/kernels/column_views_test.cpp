@@ -52,6 +52,17 @@ TEST(ColumnViews, Gpt2AttentionIsPlannedWithoutACopy) {
       << toString(layer.plan);
 }
 
+/// The gradient of what a split gives to its linears is where they write it; that of what is joined where they read it.
+TEST(ColumnViews, LinearsAndNormsReadAndWriteColumns) {
+  for (const AttentionLayer& layer : {splitLinears(), joinedLinears(), splitNorms()})
+    for (const DType dtype : kFloatTypes) {
+      const PlannedLayer planned(layer, dtype);
+      for (const Phase phase : {Phase::Forward, Phase::Backward})
+        for (const char* copy : {"Split", "Concat"})
+          EXPECT_EQ(bytesOf(planned.plan, phase, copy), 0) << toString(planned.plan);
+    }
+}
+
 /// The packed tensor is kept for backward once, not its parts as well.
 TEST(ColumnViews, KeepThePackedTensorOnly) {
   const PlannedLayer layer(qwen3Attention());
@@ -64,7 +75,8 @@ TEST(ColumnViews, KeepThePackedTensorOnly) {
 
 /// Unfused plans, too. Fused norms do not round what they rotate, so each plan is compared with its own reference.
 TEST(ColumnViews, GiveTheReferencesResults) {
-  for (const AttentionLayer& layer : {llamaAttention(), qwen3Attention(), gpt2Attention()})
+  for (const AttentionLayer& layer :
+       {llamaAttention(), qwen3Attention(), gpt2Attention(), splitLinears(), joinedLinears(), splitNorms()})
     for (const DType dtype : kFloatTypes) {
       const PlannedLayer planned(layer, dtype);
       const RunResults plain = runPlan(planned.graph, unfused(planned.graph), makeReferenceBackend());

@@ -5,6 +5,7 @@
 #include "core/ops/catalog.h"
 #include "kernels/cpu/catalog.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "tests/support/attention_layers.h"
 #include "tests/support/compare.h"
 #include "tests/support/op_samples.h"
 #include "tests/support/pipelines.h"
@@ -213,6 +214,17 @@ TEST(CpuKernels, AddTheGradientsOfABranch) {
         chain(dtype, {5, 16}, {link("GELU", "a"), link("GELU", "b"), link("AddExtraInput", "c", "a.y")});
     ASSERT_TRUE(kernelsOf(graph, unfused(graph)).contains("accumulate"));
     expectLikeReference(graph, unfused(graph), dtype, nativeBackend(), "a branch", chainTolerance(dtype));
+  }
+}
+
+TEST(CpuKernels, AddTheGradientsOfLinearsOfOneInputInTheirGemms) {
+  for (const DType dtype : kFloatTypes) {
+    const Graph graph = chain(dtype, {5, 16}, linearsOfOneInput().links);
+    for (const auto& backend : {nativeBackend(), throughF32Backend()})
+      for (const FusionReport& report : {unfused(graph), fuseWith(builtinRules(), graph, backend)}) {
+        EXPECT_FALSE(kernelsOf(graph, report).contains("accumulate"));
+        expectLikeReference(graph, report, dtype, backend, "linears of one input", chainTolerance(dtype));
+      }
   }
 }
 

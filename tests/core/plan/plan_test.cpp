@@ -3,6 +3,7 @@
 #include "core/plan/plan.h"
 
 #include "core/plan/memory_plan.h"
+#include "tests/support/attention_layers.h"
 #include "tests/support/pipelines.h"
 
 #include <algorithm>
@@ -120,6 +121,17 @@ TEST(Plan, GradientsOfABranchAreAddedOnce) {
   const auto isSum = [](const Step& step) { return step.kernel == "accumulate"; };
   ASSERT_EQ(std::ranges::count_if(plan.steps, isSum), 1);
   EXPECT_EQ(std::ranges::find_if(plan.steps, isSum)->operands.size(), 3U);
+}
+
+TEST(Plan, GradientsOfLinearOpsAreAddedByTheirGemms) {
+  const Graph graph = chain(DType::BF16, {4, 16}, linearsOfOneInput().links);
+  const Plan plan = makePlan(graph, unfused(graph));
+  std::vector<std::string> sums;
+  for (const Step& step : plan.steps)
+    for (const StepOperand& operand : step.operands)
+      if (step.kernel == "accumulate" || operand.access == OperandAccess::Accumulate)
+        sums.push_back(step.name + " " + plan.tensors[static_cast<std::size_t>(operand.tensor)].name);
+  EXPECT_EQ(sums, (std::vector<std::string>{"k grad.norm:y", "q grad.norm:y"})) << toString(plan);
 }
 
 TEST(Plan, InferenceSavesNothing) {

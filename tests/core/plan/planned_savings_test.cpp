@@ -2,10 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/savings/planned_savings.h"
 
+#include "core/plan/savings/window_shapes.h"
 #include "tests/support/attention_layers.h"
 #include "tests/support/pipelines.h"
+#include "tests/support/random_pipelines.h"
+
+#include <tuple>
 
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
 
 namespace fuseline {
 namespace {
@@ -31,14 +36,22 @@ struct Predicted {
   FusionReport report;
 
   explicit Predicted(Graph of, FusionOptions with = {})
-      : graph(std::move(of)), options(std::move(with)), report(std::move(*fuse(graph, options))) {
-    predictFromPlans(graph, options, {}, report);
+      : graph(std::move(of)), options(std::move(with)), report(std::move(*fuseByPlans(graph, options))) {}
+
+  Saving of(std::string_view rule, Outcome outcome = Outcome::Fused) const {
+    for (const Attempt& attempt : report.attempts)
+      if (attempt.outcome == outcome && attempt.rule->name == rule && attempt.saving) return *attempt.saving;
+    return {.bytes = -1};
   }
 
-  Saving of(std::string_view rule) const {
+  Saving allOf(std::string_view rule, Outcome outcome = Outcome::Fused) const {
+    Saving all;
     for (const Attempt& attempt : report.attempts)
-      if (attempt.outcome == Outcome::Fused && attempt.rule->name == rule) return *attempt.saving;
-    return {.bytes = -1};
+      if (attempt.outcome == outcome && attempt.rule->name == rule && attempt.saving) {
+        all.bytes += attempt.saving->bytes;
+        all.launches += attempt.saving->launches;
+      }
+    return all;
   }
 };
 
@@ -48,7 +61,8 @@ void expectDifferencesOfPlans(const Predicted& predicted) {
   int numFused = 0;
   for (const Attempt& attempt : predicted.report.attempts) {
     if (attempt.outcome != Outcome::Fused) continue;
-    const FusionReport others = reportWithout(predicted.graph, predicted.options, predicted.report, attempt);
+    const FusionReport others =
+        reportWithout(predicted.graph, predicted.options, predicted.report, {attempt.rule, attempt.nodes});
     const Saving without = costOf(makePlan(predicted.graph, others));
     EXPECT_EQ(attempt.saving->bytes, without.bytes - with.bytes) << attempt.rule->name << " " << attempt.explanation;
     EXPECT_EQ(attempt.saving->launches, without.launches - with.launches) << attempt.rule->name;
@@ -92,6 +106,67 @@ TEST(PlannedSavings, OfALlamaMlpAreReadsAndWritesOfOneTensor) {
 TEST(PlannedSavings, OfAnAmaxAreOneReadOfTheTensor) {
   const Predicted predicted(llamaMlp("Float8CurrentScaling"));
   EXPECT_EQ(predicted.of("ForwardAmax"), (Saving{.bytes = 256 * kRows * kBytes - 2 * 4}));
+}
+
+// A fusion that is off would save what it saves where it is on.
+TEST(PlannedSavings, OfAFusionThatIsSwitchedOffAreThoseThatItWouldHave) {
+  const auto expectSame = [](const char* rule, const std::string& recipe) {
+    const Predicted off(llamaMlp(recipe), {.switches = {.without = {rule}, .with = {}}});
+    EXPECT_EQ(off.allOf(rule, Outcome::SwitchedOff), Predicted(llamaMlp(recipe)).allOf(rule)) << rule;
+    EXPECT_GT(off.allOf(rule, Outcome::SwitchedOff).bytes, 0) << rule;
+  };
+  for (const char* rule : {"ForwardLinearBiasAdd", "BackwardAddRMSNorm"}) expectSame(rule, "");
+  expectSame("ForwardAmax", "Float8CurrentScaling");
+  expectSame("ForwardQuantize", "DelayedScaling");
+}
+
+// TransformerEngine fuses the addition only where it is in place: one edit.
+TEST(PlannedSavings, OfAConditionThatOneEditSatisfiesAreThoseAfterTheEdit) {
+  const auto residual = [](bool isInPlace) {
+    return chain(DType::BF16, {256, 256},
+                 {link("MakeExtraOutput", "save"), linear(256, "fc"),
+                  inPlace(link("AddExtraInput", "add", "save.extra"), isInPlace)});
+  };
+  const Saving after = Predicted(residual(true)).of("ForwardLinearBiasAdd");
+  EXPECT_GT(after.bytes, 0);
+  EXPECT_EQ(Predicted(residual(false)).of("ForwardLinearBiasAdd", Outcome::ConditionFailed), after);
+}
+
+/// A fusion that lost its ops to others, but with which the plan would have less traffic, or as much and fewer
+/// launches.
+std::string betterChoice(const Predicted& predicted) {
+  const auto& [graph, options, report] = predicted;
+  const Saving chosen = costOf(makePlan(graph, report));
+  for (const Attempt& attempt : report.attempts) {
+    if (attempt.outcome != Outcome::TakenByAnother) continue;
+    const FusionPlace place{attempt.rule, attempt.nodes};
+    if (!isLegalBeside(graph, options, reportWithout(graph, options, report, place), place)) continue;
+    const Saving instead = costOf(makePlan(graph, reportWith(graph, options, report, place)));
+    if (std::tie(instead.bytes, instead.launches) < std::tie(chosen.bytes, chosen.launches))
+      return attempt.rule->name + " " + attempt.explanation + "\n" + toTree(graph, report);
+  }
+  return {};
+}
+
+TEST(PlannedSavings, DecideBetweenOverlappingFusions) {
+  EXPECT_TRUE(rc::check([] {
+    const RandomPipeline random = randomPipeline();
+    for (const char* recipe : {"", "Float8CurrentScaling", "DelayedScaling"}) {
+      ChainOptions options = random.options;
+      options.recipe = recipe;
+      const Predicted predicted(chain(DType::BF16, {16, 16}, random.links, options),
+                                {.switches = {.without = random.switches.without, .with = {}}});
+      RC_ASSERT(betterChoice(predicted) == "");
+    }
+  }));
+}
+
+TEST(WindowShapes, AreEqualWhereOnlyNamesDiffer) {
+  const Graph graph =
+      chain(DType::BF16, {16, 64}, {link("Dropout", "first"), link("Dropout", "second"), link("GELU", "third")});
+  const WindowShapes shapes(graph, {});
+  EXPECT_EQ(shapes.of({0}), shapes.of({1}));
+  EXPECT_NE(shapes.of({1}), shapes.of({2}));
 }
 
 // Layers of a stack are alike, but for one.

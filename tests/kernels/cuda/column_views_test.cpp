@@ -49,6 +49,25 @@ TEST(CudaColumnViews, PlanAttentionWithoutACopy) {
       }
 }
 
+TEST(CudaColumnViews, LinearsAndNormsReadAndWriteColumns) {
+  const auto backend = cudaTestBackend();
+  if (!backend) GTEST_SKIP() << backend.error().message;
+  for (const AttentionLayer& layer : {splitLinears(), joinedLinears(), splitNorms()})
+    for (const DType dtype : kFloatTypes) {
+      const Graph graph = chain(dtype, {19, 2, 16}, layer.links);
+      for (const FusionReport& report : {unfused(graph), *fuse(graph, {.capabilities = capabilitiesOf(*backend)})}) {
+        const Plan plan = makePlan(graph, report);
+        for (const Phase phase : {Phase::Forward, Phase::Backward})
+          for (const char* copy : {"Split", "Concat"}) EXPECT_EQ(bytesOf(plan, phase, copy), 0) << toString(plan);
+        EXPECT_EQ(
+            firstDifference(runPlan(graph, report, *cudaTestBackend()), runPlan(graph, report, makeReferenceBackend()),
+                            (dtype == DType::F32 ? 1.0 : 8.0) * toleranceOf(dtype).relative),
+            "")
+            << layer.name << " in " << dtypeName(dtype);
+      }
+    }
+}
+
 /// Queries and keys are read and written once by the rotary embedding, values not at all.
 TEST(CudaColumnViews, RotateQueriesAndKeysInPlace) {
   const auto backend = cudaTestBackend();

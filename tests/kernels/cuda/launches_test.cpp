@@ -72,6 +72,25 @@ TEST_P(Launches, OfALlamaMlpAreNoMore) {
   EXPECT_EQ(launchesOf(graph, plan), GetParam().launches) << toString(plan);
 }
 
+/// One launch a step, and those that its backend expects beyond it.
+TEST_P(Launches, OfQuantizersAndNormsThatQuantizeAreThePredictedOnes) {
+  const auto backend = *compilingCudaTestBackend();
+  const Graph graph = llamaMlp(GetParam().recipe);
+  const Plan plan = planOf(graph);
+  const auto executor = std::move(*Executor::create(backend, graph, plan, *makeBindings(graph, 1)));
+  ASSERT_TRUE(executor->run());
+  ASSERT_TRUE(executor->run());
+  std::int64_t unexpected = 0;
+  bool findsAmax = false;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
+    if (step.copies.empty() || !(step.isQuantize() || step.kernel == "RMSNorm")) continue;
+    findsAmax |= step.copies.front().isAmaxOnly();
+    unexpected += executor->launches(i) - 1 - backend->extraCost(plan, step).launches;
+  }
+  EXPECT_EQ(unexpected, findsAmax ? 1 : 0) << "all amaxes are cleared in one launch\n" << toString(plan);
+}
+
 INSTANTIATE_TEST_SUITE_P(Recipes, Launches,
                          ::testing::Values(Expected{"None", 10}, Expected{"DelayedScaling", 14},
                                            Expected{"Float8CurrentScaling", 18}, Expected{"Float8BlockScaling", 13}),

@@ -9,6 +9,7 @@
 #include "core/quant/copy_memory.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/executor.h"
+#include "tests/support/attention_layers.h"
 #include "tests/support/compare.h"
 #include "tests/support/cuda_test_backend.h"
 #include "tests/support/handed_codes.h"
@@ -233,6 +234,17 @@ TEST_F(CudaKernels, AddTheGradientsOfABranch) {
         chain(dtype, {5, 16}, {link("GELU", "a"), link("GELU", "b"), link("AddExtraInput", "c", "a.y")});
     ASSERT_TRUE(kernelsOf(graph, unfused(graph)).contains("accumulate"));
     expectLikeReference(graph, unfused(graph), chainTolerance(dtype), "a branch");
+  }
+}
+
+TEST_F(CudaKernels, AddTheGradientsOfLinearsOfOneInputInTheirGemms) {
+  for (const DType dtype : kFloatTypes) {
+    const Graph graph = chain(dtype, {5, 16}, linearsOfOneInput().links);
+    const FusionReport fused = *fuse(graph, {.capabilities = capabilitiesOf(backendUnderTest())});
+    for (const FusionReport& report : {unfused(graph), fused}) {
+      EXPECT_FALSE(kernelsOf(graph, report).contains("accumulate"));
+      expectLikeReference(graph, report, chainTolerance(dtype), "linears of one input");
+    }
   }
 }
 

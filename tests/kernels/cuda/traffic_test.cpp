@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/plan/plan.h"
+#include "core/plan/savings/planned_savings.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/executor.h"
-#include "core/runtime/quantize_steps.h"
 #include "tests/support/cuda_test_backend.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/simt/simt.h"
@@ -19,35 +19,9 @@ using namespace fuseline::testing;
 /// Is it a GEMM of cuBLASLt?
 bool isProduct(const Step& step) { return step.kernel == "BasicLinear" || step.kernel.starts_with("linear_"); }
 
-/// Does the scale of the quantized tensor require a pass over all of it?
-bool needsAmaxFirst(const Step& step) {
-  if (!step.isQuantize()) return false;
-  const QuantizeOperands operands(step, step.copies.front());
-  const TensorQuantizers& quantizers = step.copies.front().quantizers;
-  const Scaling scaling = (quantizers.rowwise ? quantizers.rowwise : quantizers.columnwise)->scaling;
-  return scaling == Scaling::PerTensor && operands.scale < 0 && operands.knownAmax < 0;
-}
-
-bool isNormWithCodes(const Step& step) {
-  const bool isNorm = step.kernel.ends_with("Norm") || step.kernel == "add_norm" || step.kernel == "norm_backward_add";
-  return isNorm && !step.copies.empty() && !step.copies.front().isAmaxOnly();
-}
-
-/// Bytes that a step has to read again.
-std::int64_t detourOf(const Plan& plan, const Step& step) {
-  if (needsAmaxFirst(step)) return step.bytesRead;
-  if (!isNormWithCodes(step)) return 0;
-  const QuantizeWork& work = step.copies.front();
-  const QuantizeOperands operands(step, work);
-  if (operands.columnwise < 0) return 0;
-  // The rowwise values are transposed. If lines have scales, all rows must be known before those of columns.
-  const bool isPerTensor = work.quantizers.rowwise->scaling == Scaling::PerTensor;
-  return isPerTensor ? plan.spec(step.operands[static_cast<std::size_t>(operands.rowwise)]).bytes() : work.spec.bytes();
-}
-
-/// Minimum bytes that a step moves.
-std::int64_t leastOf(const Plan& plan, const Step& step) {
-  return step.bytesRead + step.bytesWritten + detourOf(plan, step);
+/// Bytes that a step moves, by the costs with which fusions are compared.
+std::int64_t predictedBytes(const Backend& backend, const Plan& plan, const Step& step) {
+  return costOf(step).bytes + backend.extraCost(plan, step).bytes;
 }
 
 /// Ratio of the bytes that a run's kernels move to the minimum.
@@ -58,7 +32,7 @@ double trafficOf(const Graph& graph) {
   EXPECT_TRUE(executor->run());  // steps that run once
   std::int64_t least = 0;
   for (const Step& step : plan.steps)
-    if (step.isWork() && !isProduct(step)) least += leastOf(plan, step);
+    if (step.isWork() && !isProduct(step)) least += predictedBytes(*backend, plan, step);
   const simt::CountedTraffic counted;
   EXPECT_TRUE(executor->run());
   return static_cast<double>(counted.bytes()) / static_cast<double>(least);

@@ -82,16 +82,27 @@ double tanhOfEpilogue(double x, std::size_t index) {
   return std::tanh(x) * (multipliesExactly() ? 1.0 : 1.0 + 0x1p-11 * errorAt(index));
 }
 
-/// A factor as stored: rows x cols. isContracted: along the columns, otherwise along the rows.
+/// A factor as stored: rows x cols. row: from one row to the next; 0: they follow each other. isAlongColumns: is it
+/// contracted along the columns?
 struct FactorMemory {
   const std::byte* data;
   const std::byte* scales;
-  std::int64_t rows, cols;
+  std::int64_t rows, cols, row;
   bool isAlongColumns;
 };
 
+/// Rows without what lies between them.
+std::vector<double> gathered(const std::byte* data, DType dtype, std::int64_t rows, std::int64_t cols,
+                             std::int64_t row) {
+  std::vector<double> values(static_cast<std::size_t>(rows * cols));
+  for (std::int64_t r = 0; r < rows; ++r)
+    decode(data + r * (row > 0 ? row : cols) * sizeBytes(dtype), dtype,
+           std::span(values).subspan(static_cast<std::size_t>(r * cols), static_cast<std::size_t>(cols)));
+  return values;
+}
+
 std::vector<double> factor(const FactorMemory& memory, DType dtype, const std::optional<cuda::FactorCodes>& codes) {
-  if (!codes) return decodedMatrix(memory.data, dtype, memory.rows * memory.cols);
+  if (!codes) return gathered(memory.data, dtype, memory.rows, memory.cols, memory.row);
   std::vector<double> values;
   visitFormat(codes->format, [&](auto format) {
     for (std::int64_t row = 0; row < memory.rows; ++row)
@@ -131,36 +142,27 @@ class HostGemm final : public cuda::Gemm {
   void multiplyNow(const cuda::GemmPointers& pointers) const {
     const auto& [m, n, k] = std::tie(m_problem.m, m_problem.n, m_problem.k);
     if (m * n == 0) return;
-    if (m_problem.batch != cuda::GemmBatch()) return multiplyBatch(pointers);
+    if (m_problem.batch.count > 1) return multiplyBatch(pointers);
+    const auto& [aRow, bRow, cRow] = std::tie(m_problem.batch.aRow, m_problem.batch.bRow, m_problem.batch.cRow);
     const bool isAFlipped = m_problem.a == Storage2d::Transposed;
     const bool isBFlipped = m_problem.b == Storage2d::Transposed;
     const std::vector<double> left =
-        factor({pointers.a, pointers.aScales, isAFlipped ? k : m, isAFlipped ? m : k, !isAFlipped},
+        factor({pointers.a, pointers.aScales, isAFlipped ? k : m, isAFlipped ? m : k, aRow, !isAFlipped},
                m_problem.factorType, m_problem.aCodes);
     const std::vector<double> right =
-        factor({pointers.b, pointers.bScales, isBFlipped ? n : k, isBFlipped ? k : n, isBFlipped}, m_problem.factorType,
-               m_problem.bCodes);
+        factor({pointers.b, pointers.bScales, isBFlipped ? n : k, isBFlipped ? k : n, bRow, isBFlipped},
+               m_problem.factorType, m_problem.bCodes);
     std::vector<double> sums(static_cast<std::size_t>(m * n));
     const double alpha = alphaFor(pointers);
-    if (m_problem.hasAddend) sums = decodedMatrix(pointers.addend, m_problem.cType, m * n);
+    if (m_problem.hasAddend) sums = gathered(pointers.addend, m_problem.cType, m, n, cRow);
     const std::vector<double> a = isAFlipped ? transposed(left, k) : left;
     addProduct(a, isBFlipped ? transposed(right, n) : right, alpha, sums);
     if (m_problem.hasBias) addBias(decodedMatrix(pointers.bias, m_problem.cType, n), sums);
     if (m_problem.hasPreActivation) encode(sums, m_problem.cType, pointers.preActivation);
     activate(sums);
     if (m_problem.hasGeluGrad) multiplyByGeluGrad(decodedMatrix(pointers.geluInput, m_problem.cType, m * n), sums);
-    encode(sums, m_problem.cType, pointers.c);
+    scatter(sums, pointers.c);
     if (m_problem.biasGradType) encode(rowSums(a), *m_problem.biasGradType, pointers.biasGrad);
-  }
-
-  /// Rows of one matrix of a batch, without what lies between them.
-  static std::vector<double> gathered(const std::byte* data, DType dtype, std::int64_t rows, std::int64_t cols,
-                                      std::int64_t row) {
-    std::vector<double> values(static_cast<std::size_t>(rows * cols));
-    for (std::int64_t r = 0; r < rows; ++r)
-      decode(data + r * (row > 0 ? row : cols) * sizeBytes(dtype), dtype,
-             std::span(values).subspan(static_cast<std::size_t>(r * cols), static_cast<std::size_t>(cols)));
-    return values;
   }
 
   void multiplyBatch(const cuda::GemmPointers& pointers) const {
@@ -182,10 +184,17 @@ class HostGemm final : public cuda::Gemm {
         sums = gathered(at(pointers.addend, batch.cStride, m_problem.cType), m_problem.cType, m, n, batch.cRow);
       addProduct(isAFlipped ? transposed(a, k) : a, isBFlipped ? transposed(b, n) : b,
                  static_cast<double>(m_problem.alpha), sums);
-      for (std::int64_t row = 0; row < m; ++row)
-        encode(std::span(sums).subspan(static_cast<std::size_t>(row * n), static_cast<std::size_t>(n)), m_problem.cType,
-               c + row * (batch.cRow > 0 ? batch.cRow : n) * sizeBytes(m_problem.cType));
+      scatter(sums, c);
     }
+  }
+
+  /// Writes the rows of a result; what lies between them stays.
+  void scatter(const std::vector<double>& values, std::byte* c) const {
+    const auto& [m, n] = std::tie(m_problem.m, m_problem.n);
+    const std::int64_t stride = m_problem.batch.cRow > 0 ? m_problem.batch.cRow : n;
+    for (std::int64_t row = 0; row < m; ++row)
+      encode(std::span(values).subspan(static_cast<std::size_t>(row * n), static_cast<std::size_t>(n)), m_problem.cType,
+             c + row * stride * sizeBytes(m_problem.cType));
   }
 
   /// a: [m, k]

@@ -1,0 +1,56 @@
+// The detours of step_copies.cpp and norm_steps.cpp, told from the plan.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/quantize/copy_cost.h"
+
+#include "core/runtime/quantize_steps.h"
+#include "core/tensor/scaling.h"
+#include "kernels/cuda/quantize/step_copies.h"
+
+#include <cstddef>
+
+namespace fuseline::cuda {
+
+namespace {
+
+/// The amax of the tensor comes first, and takes a launch: the plan counts its bytes.
+Saving quantizeCost(const Step& step) {
+  const QuantizeWork& work = step.copies.front();
+  if (work.isAmaxOnly()) return {};
+  const QuantizeOperands operands(step, work);
+  const Scaling scaling = scalingOf(work.quantizers);
+  const bool needsAmax = scaling == Scaling::PerTensor || isNvfp4(scaling);
+  return {.bytes = 0, .launches = needsAmax && operands.scale < 0 && operands.knownAmax < 0 ? 1 : 0};
+}
+
+bool isNorm(const Step& step) {
+  return step.kernel.ends_with("Norm") || step.kernel == "L2Normalization" || step.kernel == "add_norm" ||
+         step.kernel == "norm_backward_add";
+}
+
+/// A norm has whole rows. Its columnwise values are transposed rowwise values where both have one scale; where columns
+/// have scales, its input is read again in tiles.
+Saving normCost(const Plan& plan, const Step& step) {
+  Saving cost;
+  for (const QuantizeWork& work : step.copies) {
+    if (work.isAmaxOnly()) continue;
+    const QuantizeOperands operands(step, work);
+    TensorQuantizers wanted = work.quantizers;
+    if (operands.rowwise < 0) wanted.rowwise.reset();
+    if (operands.columnwise < 0) wanted.columnwise.reset();
+    if (!areOfRows(wanted)) return {.bytes = work.spec.bytes(), .launches = 1};
+    if (operands.columnwise < 0) continue;
+    cost.bytes += plan.spec(step.operands[static_cast<std::size_t>(operands.rowwise)]).bytes();
+    cost.launches += 1;
+  }
+  return cost;
+}
+
+}  // namespace
+
+Saving extraCostOf(const Plan& plan, const Step& step) {
+  if (step.copies.empty()) return {};
+  if (step.isQuantize()) return quantizeCost(step);
+  return isNorm(step) ? normCost(plan, step) : Saving();
+}
+
+}  // namespace fuseline::cuda
