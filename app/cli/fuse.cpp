@@ -128,7 +128,9 @@ Result<int> checkExpected(const OpenedPipeline& pipeline, const FuseOptions& opt
   if (!expected) return expected.error();
   const Result<std::vector<PlanListDifference>> difference =
       planDifference(*expected, toJson(pipeline.graph(), pipeline.analysis.report));
-  if (!difference) return Error{fmt::format("--expect {}: {}", options.expectedFile, difference.error().message)};
+  if (!difference)
+    return Error{fmt::format("--expect {}: {} Expected a plan that `fuseline fuse --json` printed.",
+                             options.expectedFile, difference.error().message)};
   if (difference->empty()) return 0;
   context.err << toString(*difference);
   if (options.annotates)

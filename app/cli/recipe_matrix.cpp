@@ -150,19 +150,21 @@ std::string matrixTable(const std::vector<MatrixRow>& rows, bool hasColour) {
 
 constexpr std::string_view kLegend =
     "Medians of interleaved rounds; ± is half the interquartile range. of {}: fused time / fused time of the first "
-    "row; below 1x is faster; ~ marks a ratio that is not significant. linears: number of quantized linear layers. "
-    "Errors are "
-    "relative to the same pipeline in float32. On a CPU formats are emulated, so times are not those of tensor "
-    "cores.\n";
+    "row; below 1x is faster; ~ marks a ratio that is not significant. linears: number of quantized linear layers.{} "
+    "On "
+    "a CPU formats are emulated, so times are not those of tensor cores.\n";
 
 std::string notes(const std::vector<MatrixRow>& rows) {
   std::string text;
   for (const MatrixRow& row : rows)
-    if (!row.reason.empty()) text += fmt::format("{}: {}\n", row.recipe->name, row.reason);
+    if (!row.reason.empty()) text += wrappedLines(fmt::format("{}: {}\n", row.recipe->name, row.reason), 0);
+  const bool hasErrors = std::ranges::any_of(rows, [](const MatrixRow& row) { return row.numerics.has_value(); });
   for (const MatrixRow& row : rows)
     if (row.recipe->hardware)
       text += fmt::format("{} {} for its own GEMMs.\n", row.recipe->name, hardwareText(*row.recipe));
-  return text + wrappedLines(fmt::format(kLegend, rows.front().recipe->name), 0);
+  return text + wrappedLines(fmt::format(kLegend, rows.front().recipe->name,
+                                         hasErrors ? " Errors are relative to the same pipeline in float32." : ""),
+                             0);
 }
 
 Json toJson(const MatrixRow& row, const MatrixRow& first) {

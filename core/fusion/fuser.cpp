@@ -47,8 +47,8 @@ Verdict hasItsOp(const Graph& graph, const std::string& entry) {
   std::vector<std::string> ids;
   for (const Node& node : nodes) ids.insert(ids.end(), {node.id, node.owner});
   const std::string near = nearest(place, ids);
-  return Verdict::no(fmt::format("\"{}\" has no effect: expected an op of the pipeline after @, found {}{}.", entry,
-                                 place, near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+  return Verdict::no(fmt::format("\"{}\" has no effect: expected an op of the pipeline after @, found {}{}", entry,
+                                 place, didYouMean(near)));
 }
 
 std::string switchFor(const Graph& graph, const FusionRule& rule, std::span<const NodeId> nodes,

@@ -25,7 +25,8 @@ std::string nearestField(const RecipeDefinition& definition, std::string_view na
   std::vector<std::string> names;
   for (const AttributeSpec& field : definition.fields) names.push_back(field.name);
   const std::string found = nearest(name, names);
-  return found.empty() ? "" : fmt::format(" Did you mean {}?", found);
+  return found.empty() ? fmt::format(" `fuseline recipes {}` lists its fields.", definition.name)
+                       : fmt::format(" Did you mean {}?", found);
 }
 
 bool hasType(const AttributeValue& value, AttributeType type) {

@@ -126,10 +126,10 @@ Error unknownArchitecture(std::string_view name, const std::string& modelType) {
   if (modelType.empty())
     return Error{fmt::format("{}: model_type is missing; expected one such as {}. Is this the config.json of a model?",
                              name, known.front())};
-  return Error{fmt::format("{}: model_type {} is not supported{} `fuseline guide models` lists {} types. Import other "
-                           "models from ONNX.",
-                           name, shortened(visibleText(modelType)), didYouMean(nearest(modelType, known)),
-                           known.size())};
+  return Error{
+      fmt::format("{}: model_type {} is not supported{} `fuseline guide models` lists {} types. Import other "
+                  "models from ONNX.",
+                  name, shortened(visibleText(modelType)), didYouMean(nearest(modelType, known)), known.size())};
 }
 
 Result<void> shorten(ModelForm& form, std::string_view name, const ModelImportOptions& options) {
