@@ -6,6 +6,38 @@ namespace fuseline {
 
 namespace {
 
+/// Adds the nodes that an edit names.
+class NamedNodes {
+ public:
+  explicit NamedNodes(EditExtent& extent) : m_extent(extent) {}
+
+  void operator()(const AddOp& edit) { add(edit.op.id); }
+  void operator()(const RemoveOp& edit) { add(edit.id); }
+  void operator()(const SetAttribute& edit) { add(edit.id); }
+  void operator()(const SetBypassed& edit) { add(edit.id); }
+  void operator()(const AddWire& edit) { addEnds(edit.wire); }
+  void operator()(const RemoveWire& edit) { addEnds(edit.wire); }
+  void operator()(const AddInput& edit) { add(edit.input.id); }
+  void operator()(const RemoveInput& edit) { add(edit.id); }
+  void operator()(const MoveNode&) {}
+  void operator()(const AddFrame&) {}
+  void operator()(const RemoveFrame&) {}
+  void operator()(const ReplaceFrame&) {}
+  void operator()(const SetFusion&) {}
+  template <class Other>
+  void operator()(const Other&) {
+    m_extent.changesOtherNodes = true;
+  }
+
+ private:
+  void add(const std::string& id) { m_extent.nodes.insert(id); }
+  void addEnds(const Wire& wire) {
+    add(wire.from.node);
+    add(wire.to.node);
+  }
+  EditExtent& m_extent;
+};
+
 template <class... Kinds>
 bool isOneOf(const Edit& edit) {
   return (std::holds_alternative<Kinds>(edit) || ...);
@@ -14,7 +46,10 @@ bool isOneOf(const Edit& edit) {
 void add(const Edit& edit, EditExtent& extent) {
   if (const auto* group = std::get_if<EditGroup>(&edit)) {
     for (const Edit& part : group->edits) add(part, extent);
-  } else if (const auto* set = std::get_if<SetAttribute>(&edit)) {
+    return;
+  }
+  std::visit(NamedNodes(extent), edit);
+  if (const auto* set = std::get_if<SetAttribute>(&edit)) {
     extent.attributesOf.insert(set->id);
   } else if (isOneOf<MoveNode, AddFrame, RemoveFrame, ReplaceFrame>(edit)) {
     extent.changesView = true;

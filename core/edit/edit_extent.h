@@ -13,6 +13,10 @@ namespace fuseline {
 struct EditExtent {
   /// Ops of the pipeline whose attributes are set.
   std::set<std::string> attributesOf;
+  /// Nodes of the pipeline that are added, removed, set or wired otherwise. Complete unless changesOtherNodes.
+  std::set<std::string> nodes;
+  /// Ids, blocks or the sources of outputs change: other nodes may be affected.
+  bool changesOtherNodes = false;
   bool changesView = false;
   /// Anything else: ops, wires, inputs, outputs, blocks, symbols, the recipe, switches.
   bool changesMore = false;

@@ -46,6 +46,7 @@ class CanvasTest : public QObject {
   void aWireFillsRequiredSizes();
   void aNewPipelineHasNoError();
   void timesOfTheLastRunAreOnTheNodes();
+  void editsShowWhatANewCanvasShows();
   void noWireRunsThroughANode_data();
   void noWireRunsThroughANode();
   void labelsOfWiresCoverNothing_data();
@@ -367,6 +368,62 @@ void CanvasTest::noWireRunsThroughANode() {
   QVERIFY(waitForAnalysis(f.session));
   const QString found = wireThroughNode(f.window.scene());
   QVERIFY2(found.isEmpty(), qPrintable(found));
+}
+
+namespace {
+
+/// Edits of ops, wires, attributes and places, at random.
+void editAtRandom(Fixture& f, std::mt19937& random) {
+  GraphScene& scene = f.window.scene();
+  const auto& ops = f.session.pipeline().document().ops();
+  if (!ops.empty()) scene.scope().select({toQt(ops[random() % ops.size()].id)});
+  switch (random() % 8) {
+    case 0: scene.commands().removeSelected(Reconnect::Yes); break;
+    case 1: scene.commands().removeSelected(Reconnect::No); break;
+    case 2: scene.commands().insertAfterSelection("GELU"); break;
+    case 3: scene.commands().toggleBypass(); break;
+    case 4: scene.commands().duplicateSelected(); break;
+    case 5: scene.moves().moveSelected({3, 7}); break;
+    case 6: f.session.pipeline().undo(); break;
+    default: scene.drops().drop("Linear", {60, 300}); break;
+  }
+}
+
+/// The kind of items in which two canvases differ; empty: none.
+QString differenceOf(const GraphScene& a, const GraphScene& b) {
+  const auto isSameNode = [](const auto& one, const auto& other) {
+    return one.second->look() == other.second->look() && one.second->pos() == other.second->pos();
+  };
+  const auto isSameLink = [](const LinkItem* one, const LinkItem* other) {
+    return one->link() == other->link() && one->path() == other->path() && one->labelArea() == other->labelArea() &&
+           one->spec() == other->spec() && one->isBroken() == other->isBroken();
+  };
+  const auto isSameHull = [](const HullItem* one, const HullItem* other) {
+    return one->look() == other->look() && one->isVisible() == other->isVisible() &&
+           one->outlineRect() == other->outlineRect() && one->labelArea() == other->labelArea();
+  };
+  if (!std::ranges::equal(a.nodes(), b.nodes(), isSameNode)) return QStringLiteral("nodes");
+  if (!std::ranges::equal(a.links(), b.links(), isSameLink)) return QStringLiteral("wires");
+  if (!std::ranges::equal(a.canvasItems().hulls(), b.canvasItems().hulls(), isSameHull)) return QStringLiteral("hulls");
+  return {};
+}
+
+}  // namespace
+
+/// The canvas changes only what an edit changes. Some edits come before the plan of the last one.
+void CanvasTest::editsShowWhatANewCanvasShows() {
+  std::mt19937 random(45);
+  for (const char* name : {"llama-mlp", "gpt-layer"}) {
+    Fixture f(std::string(findTemplate(name)->text));
+    for (int step = 0; step < 20; ++step) {
+      editAtRandom(f, random);
+      if (random() % 3 > 0) QVERIFY(waitForAnalysis(f.session));
+      GraphScene whole(f.session, f.theme);
+      whole.measured().setStatusesVisible(true);
+      const QString difference = differenceOf(f.window.scene(), whole);
+      QVERIFY2(difference.isEmpty(), qPrintable(QStringLiteral("%1 at step %2").arg(difference).arg(step)));
+    }
+  }
 }
 
 /// Off, time, share, roofline, error; each pass apart, and nothing for a pipeline that has changed since.

@@ -9,6 +9,7 @@
 
 #include <QClipboard>
 #include <QFileInfo>
+#include <QGuiApplication>
 #include <QImage>
 #include <QMimeData>
 #include <QSignalSpy>
@@ -135,6 +136,9 @@ void DrawingsTest::isMadeOnAnotherThreadAndSavedThere() {
     QVERIFY(there == here);
     f.session.pipeline().undo();
   }
+  const QByteArray here = drawn(f, {.format = DrawingFormat::Png});
+  f.window.drawings().copy();
+  QCOMPARE(QGuiApplication::clipboard()->mimeData()->data(QStringLiteral("image/png")), here);
   const testing::TemporaryFolder folder;
   const QString path = toQt((folder / "drawing.svg").string());
   QSignalSpy told(&f.window.drawings(), &DrawingCommands::message);

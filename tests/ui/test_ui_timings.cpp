@@ -29,6 +29,7 @@ class TimingsTest : public QObject {
   void columnsWithoutAWordAreNotShown();
   void theKeyboardChoosesAndSorts();
   void theFirstColumnGivesWayAndOthersScroll();
+  void aNarrowPaneLeavesTheRoundsOut();
   void columnsAreKept();
   void picturesKeepNothing();
   void copiesTheShownTable();
@@ -262,6 +263,16 @@ void TimingsTest::theFirstColumnGivesWayAndOthersScroll() {
   table.header().resizeSection(Column::OpColumn, 77);  // as a hand does
   resizePane(table.panel(), {2000, 300});
   QCOMPARE(table.header().sectionSize(Column::OpColumn), 77);
+}
+
+void TimingsTest::aNarrowPaneLeavesTheRoundsOut() {
+  Table table;
+  QVERIFY(table.isOpen);
+  auto* const rounds = named<QToolButton>(table.panel(), "Rounds");
+  for (const int width : {1200, 600, 1200}) {
+    resizePane(table.panel(), {width, 300});
+    QCOMPARE(rounds->isChecked(), width == 1200);
+  }
 }
 
 void TimingsTest::columnsAreKept() {

@@ -11,6 +11,7 @@
 #include "ui/theme/format.h"
 #include "ui/theme/system_palette.h"
 #include "ui/widgets/file_choice.h"
+#include "ui/widgets/roomy_delegate.h"
 #include "ui/window/command_palette.h"
 #include "ui/window/guide_window.h"
 #include "ui/window/help.h"
@@ -38,6 +39,7 @@
 #include <QPushButton>
 #include <QRegularExpression>
 #include <QSettings>
+#include <QStandardItemModel>
 #include <QTabBar>
 #include <QTest>
 #include <QTextBlock>
@@ -99,7 +101,7 @@ class WindowTest : public QObject {
   void f1ExplainsTheSelectedOp();
   void theEarlierFileIsKept();
   void tabsHaveIcons();
-  void compactButtonsAreLower();
+  void compactButtonsAndRowsAreLower();
   void aboutNamesTheDevices();
   void theThemeFollowsTheDesktop();
   void longMessagesAreShownInFullByAButton();
@@ -318,14 +320,21 @@ void WindowTest::tabsHaveIcons() {
   QTRY_VERIFY(areThere());
 }
 
-void WindowTest::compactButtonsAreLower() {
+void WindowTest::compactButtonsAndRowsAreLower() {
   Fixture f(smallPipeline());
   f.window.show();
+  QStandardItemModel model(1, 1);
+  QTreeView table;
+  table.setModel(&model);
+  makeRoomy(table);
   const auto heightOf = [] { return QPushButton(QStringLiteral("Start")).sizeHint().height(); };
+  const auto rowHeight = [&] { return table.sizeHintForIndex(model.index(0, 0)).height(); };
   f.theme.setDensity(Density::Comfortable);
   const int comfortable = heightOf();
+  const int comfortableRow = rowHeight();
   named<QAction>(f.window, "Compact")->trigger();
   QVERIFY2(heightOf() < comfortable, qPrintable(QString::number(comfortable)));
+  QVERIFY2(rowHeight() < comfortableRow, qPrintable(QString::number(comfortableRow)));
   named<QAction>(f.window, "Comfortable")->trigger();
   QCOMPARE(heightOf(), comfortable);
 }

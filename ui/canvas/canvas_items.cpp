@@ -27,11 +27,11 @@ std::string structureOf(const PipelineDocument& document, const std::vector<Node
 }
 
 /// Every paint of the canvas asks for them.
-void noteLegends(CanvasItems::Shown& shown, const std::vector<NodeLook>& looks) {
+void noteLegends(CanvasItems::Shown& shown, const CanvasItems::Looks& looks) {
   shown.dtypes.clear();
-  shown.hasErrors = std::ranges::any_of(looks, [](const NodeLook& look) { return look.rmsError.has_value(); });
-  for (const NodeLook& look : looks)
-    for (const auto* ports : {&look.inputs, &look.outputs})
+  shown.hasErrors = std::ranges::any_of(looks, [](const NodeLook* look) { return look->rmsError.has_value(); });
+  for (const NodeLook* look : looks)
+    for (const auto* ports : {&look->inputs, &look->outputs})
       for (const PortLook& port : *ports)
         if (port.dtype) shown.dtypes.insert(*port.dtype);
 }
@@ -81,19 +81,23 @@ bool showTensors(const std::vector<LinkItem*>& links, const Analysis& analysis) 
   return isOther;
 }
 
-/// Items of these wires. Wires that stay keep theirs.
-std::vector<LinkItem*> renewed(const std::vector<LinkItem*>& items, const std::vector<Link>& links,
-                               const std::function<LinkItem*(const Link&)>& make) {
-  std::multimap<std::pair<Endpoint, Endpoint>, LinkItem*> left;
-  for (LinkItem* item : items) left.emplace(std::pair(item->link().from, item->link().to), item);
-  std::vector<LinkItem*> after;
-  for (const Link& link : links) {
-    const auto kept = left.find({link.from, link.to});
-    const bool stays = kept != left.end() && kept->second->link() == link;
-    after.push_back(stays ? kept->second : make(link));
+auto itemKey(const Link& link) { return std::pair(link.from, link.to); }
+auto itemKey(const HullLook& look) { return std::pair(look.owners, look.rule); }
+
+/// Items that show these: those of before, and new ones.
+template <class Item, class Shown>
+std::vector<Item*> renewed(const std::vector<Item*>& items, const std::vector<Shown>& all,
+                           const Shown& (Item::*shownBy)() const, const std::function<Item*(const Shown&)>& make) {
+  std::multimap<decltype(itemKey(all.front())), Item*> left;
+  for (Item* item : items) left.emplace(itemKey((item->*shownBy)()), item);
+  std::vector<Item*> after;
+  for (const Shown& shown : all) {
+    const auto kept = left.find(itemKey(shown));
+    const bool stays = kept != left.end() && (kept->second->*shownBy)() == shown;
+    after.push_back(stays ? kept->second : make(shown));
     if (stays) left.erase(kept);
   }
-  for (const auto& [ends, item] : left) delete item;
+  for (const auto& [key, item] : left) delete item;
   return after;
 }
 
@@ -120,14 +124,14 @@ std::optional<QPointF> placeOf(const Nodes& nodes, const PortRef& port) {
 }
 
 /// Through its reroute points if it has any: where they are is the user's choice.
-void placeLink(LinkItem& item, const Nodes& nodes, const RerouteLayer& reroutes, WireRouter& wires) {
+void placeLink(LinkItem& item, const Nodes& nodes, const RerouteLayer& reroutes, WireRoutes& wires) {
   const Link& link = item.link();
   const auto start = placeOf(nodes, {link.from.node, link.from.port, true});
   const auto end = placeOf(nodes, {link.to.node, link.to.port, false});
   item.setVisible(start && end);
   if (!start || !end) return;
   std::vector<QPointF> points = reroutes.pointsOf(link);
-  if (points.empty()) return item.setRoute(wires.route(*start, *end));
+  if (points.empty()) return item.setRoute(wires.route(&item, *start, *end));
   points.insert(points.begin(), *start);
   points.push_back(*end);
   item.setRoute(pathThrough(points));
@@ -142,9 +146,8 @@ CanvasItems::CanvasItems(QGraphicsScene& scene, Session& session, const CanvasSc
       m_theme(theme),
       m_reroutes(std::make_unique<RerouteLayer>(scene, scope, theme)) {
   connect(m_reroutes.get(), &RerouteLayer::moved, this, [this] {
-    WireRouter none({}, {});
     for (LinkItem* item : m_links)
-      if (!m_reroutes->pointsOf(item->link()).empty()) placeLink(*item, m_nodes, *m_reroutes, none);
+      if (!m_reroutes->pointsOf(item->link()).empty()) placeLink(*item, m_nodes, *m_reroutes, m_wires);
   });
   connect(&session.runner(), &Runner::finished, this, [this] {
     m_hullsOf = {};  // the figures on their labels are others
@@ -225,7 +228,7 @@ std::vector<Edit> CanvasItems::missingPlaces() const {
 // ---------------------------------------------------------------------------------------------------------- syncing
 
 /// Routes, labels and outlines are computed again where something moved: most edits change the look of a node only.
-void CanvasItems::sync(const std::vector<NodeLook>& looks, const std::function<bool(const NodeItem&)>& isInHand) {
+void CanvasItems::sync(const Looks& looks, const std::function<bool(const NodeItem&)>& isInHand) {
   noteLegends(m_shown, looks);
   bool isMoved = syncNodes(looks);
   const bool haveLinksChanged = syncLinks();
@@ -262,32 +265,33 @@ void CanvasItems::removeNodes() {
   m_isStructureNew = true;
 }
 
-bool CanvasItems::syncNodes(const std::vector<NodeLook>& looks) {
-  const auto isShownBy = [](const NodeLook& look, const NodeItem* item) { return item->look().id == look.id; };
+bool CanvasItems::syncNodes(const Looks& looks) {
+  const auto isShownBy = [](const NodeLook* look, const NodeItem* item) { return item->look().id == look->id; };
   if (!std::ranges::equal(looks, m_nodesInOrder, isShownBy)) {
     replaceNodes(looks);
     return true;
   }
   bool isResized = false;
   for (std::size_t i = 0; i < looks.size(); ++i) {
-    isResized = isResized || looks[i].size() != m_nodesInOrder[i]->look().size();
-    if (m_nodesInOrder[i]->setLook(looks[i])) ++m_shown.revision;
+    if (looks[i] == &m_nodesInOrder[i]->look()) continue;
+    isResized = isResized || looks[i]->size() != m_nodesInOrder[i]->look().size();
+    if (m_nodesInOrder[i]->setLook(*looks[i])) ++m_shown.revision;
   }
   return isResized;
 }
 
-void CanvasItems::replaceNodes(const std::vector<NodeLook>& looks) {
+void CanvasItems::replaceNodes(const Looks& looks) {
   std::map<std::string, NodeItem*> kept;
   m_nodesInOrder.clear();
-  for (const NodeLook& look : looks) {
-    NodeItem* item = node(look.id);
-    if (item) {
-      item->setLook(look);
-    } else {
-      item = new NodeItem(look, m_theme);
+  for (const NodeLook* look : looks) {
+    NodeItem* item = node(look->id);
+    if (!item) {
+      item = new NodeItem(*look, m_theme);
       m_scene.addItem(item);
+    } else if (look != &item->look()) {
+      item->setLook(*look);
     }
-    kept[look.id] = item;
+    kept[item->look().id] = item;
     m_nodesInOrder.push_back(item);
   }
   for (const auto& [id, item] : m_nodes) {
@@ -296,15 +300,17 @@ void CanvasItems::replaceNodes(const std::vector<NodeLook>& looks) {
   m_nodes = std::move(kept);
 }
 
-void CanvasItems::syncPositions(const std::vector<NodeLook>& looks) {
+void CanvasItems::syncPositions(const Looks& looks) {
   const PipelineDocument& document = m_scope.document();
   if (!m_isStructureNew && document.positions() == m_givenPositions) return;
   m_givenPositions = document.positions();
   m_positions.clear();
   for (const auto& [id, position] : m_givenPositions) m_positions[id] = position;
-  if (!std::ranges::all_of(looks, [&](const NodeLook& look) { return m_positions.contains(look.id); })) {
-    const std::string structure = structureOf(document, looks);
-    if (structure != m_automaticFor) m_automatic = autoLayout(document, looks);
+  if (!std::ranges::all_of(looks, [&](const NodeLook* look) { return m_positions.contains(look->id); })) {
+    std::vector<NodeLook> all;
+    for (const NodeLook* look : looks) all.push_back(*look);
+    const std::string structure = structureOf(document, all);
+    if (structure != m_automaticFor) m_automatic = autoLayout(document, all);
     m_automaticFor = structure;
     m_positions.insert(m_automatic.begin(), m_automatic.end());
     if (m_scope.isInside()) placePorts(m_positions, document);
@@ -315,18 +321,22 @@ void CanvasItems::syncPositions(const std::vector<NodeLook>& looks) {
 bool CanvasItems::syncLinks() {
   const std::vector<Link> links = linksOf(m_scope.document());
   const bool isOther = !std::ranges::equal(links, m_links, {}, {}, &LinkItem::link);
+  const bool isSameAnalysis = m_tensorsOf == m_scope.analysis();
+  std::vector<LinkItem*> added;
   if (isOther)
-    m_links = renewed(m_links, links, [this](const Link& link) {
+    m_links = renewed<LinkItem, Link>(m_links, links, &LinkItem::link, [&](const Link& link) {
       auto* item = new LinkItem(link, m_theme);
       item->setLabels(m_wireLabels);
       m_scene.addItem(item);
+      added.push_back(item);
       return item;
     });
-  if (!isOther && m_tensorsOf == m_scope.analysis()) return false;
+  if (!isOther && isSameAnalysis) return false;
   m_tensorsOf = m_scope.analysis();
+  const std::vector<LinkItem*>& shown = isSameAnalysis ? added : m_links;  // others carry what they carried
   const std::vector<Diagnostic> none;
-  showBroken(m_links, m_scope.isInside() ? none : m_tensorsOf->lowered.diagnostics);
-  return showTensors(m_links, *m_tensorsOf) || isOther;
+  showBroken(shown, m_scope.isInside() ? none : m_tensorsOf->lowered.diagnostics);
+  return showTensors(shown, *m_tensorsOf) || isOther;
 }
 
 void CanvasItems::syncHulls() {
@@ -338,16 +348,14 @@ bool CanvasItems::syncHullLooks() {
   HullSource source = hullSource(m_session, m_scope, m_hullFilter, m_areSpeedupsVisible);
   if (source == m_hullsOf) return false;
   m_hullsOf = std::move(source);
-  std::vector<HullLook> looks = hullLooks(m_session, m_scope, m_hullFilter, m_areSpeedupsVisible);
+  const std::vector<HullLook> looks = hullLooks(m_session, m_scope, m_hullFilter, m_areSpeedupsVisible);
   const bool isOther = !std::ranges::equal(looks, m_hulls, {}, {}, &HullItem::look);
-  if (isOther) {
-    qDeleteAll(m_hulls);
-    m_hulls.clear();
-    for (HullLook& look : looks) {
-      m_hulls.push_back(new HullItem(std::move(look), m_theme));
-      m_scene.addItem(m_hulls.back());
-    }
-  }
+  if (isOther)
+    m_hulls = renewed<HullItem, HullLook>(m_hulls, looks, &HullItem::look, [this](const HullLook& look) {
+      auto* item = new HullItem(look, m_theme);
+      m_scene.addItem(item);
+      return item;
+    });
   markChosenHull();
   return isOther;
 }
@@ -369,8 +377,8 @@ void CanvasItems::followNodes() {
 }
 
 void CanvasItems::placeLinks() {
-  WireRouter wires = routerFor(m_nodes, m_hulls);
-  for (LinkItem* item : m_links) placeLink(*item, m_nodes, *m_reroutes, wires);
+  m_wires.restart(routerFor(m_nodes, m_hulls));
+  for (LinkItem* item : m_links) placeLink(*item, m_nodes, *m_reroutes, m_wires);
   placeLabels();
 }
 
@@ -403,7 +411,6 @@ void CanvasItems::placeHulls() {
     for (const std::size_t near : nodes.near(around))
       if (!owners.contains(items[near])) others.push_back(nodes.boxes()[near]);
     hull->setVisible(!boxes.empty());
-    hull->setLabelEnd(0.0);
     hull->setBoxes(boxes, others);
   }
   placeHullLabels(nodes);

@@ -70,8 +70,10 @@ class CanvasItems : public QObject {
   void setWireLabels(WireLabels labels);
   WireLabels wireLabels() const { return m_wireLabels; }
 
+  /// Looks of all nodes of the document, in its order.
+  using Looks = std::vector<const NodeLook*>;
   /// Nodes that are in the user's hand stay where they are.
-  void sync(const std::vector<NodeLook>& looks, const std::function<bool(const NodeItem&)>& isInHand);
+  void sync(const Looks& looks, const std::function<bool(const NodeItem&)>& isInHand);
   /// The same where only these nodes may look otherwise, and no hull, wire or border does. False: one of them has other
   /// ports than before, or is not shown, and nothing was changed.
   bool syncOnly(const std::vector<NodeLook>& looks);
@@ -84,9 +86,9 @@ class CanvasItems : public QObject {
 
  private:
   /// Whether a node came, went or has another size.
-  bool syncNodes(const std::vector<NodeLook>& looks);
-  void replaceNodes(const std::vector<NodeLook>& looks);
-  void syncPositions(const std::vector<NodeLook>& looks);
+  bool syncNodes(const Looks& looks);
+  void replaceNodes(const Looks& looks);
+  void syncPositions(const Looks& looks);
   /// Whether a wire came, went, or carries another tensor.
   bool syncLinks();
   /// Whether another fusion is shown, or one of them says something else.
@@ -107,6 +109,7 @@ class CanvasItems : public QObject {
   Shown m_shown;
   const std::unique_ptr<RerouteLayer> m_reroutes;
   std::vector<LinkItem*> m_links;
+  WireRoutes m_wires;
   std::vector<HullItem*> m_hulls;
   std::vector<BorderItem*> m_borders;
   std::map<std::string, Position> m_positions;

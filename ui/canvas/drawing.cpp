@@ -14,6 +14,7 @@
 #include <QDir>
 #include <QFileInfo>
 #include <QFontMetricsF>
+#include <QGuiApplication>
 #include <QLocale>
 #include <QPageSize>
 #include <QPainter>
@@ -37,6 +38,14 @@ constexpr double kLargestSidePx = 32767.0;
 constexpr double kLargestAreaPx = 268.0e6;  // 1 GiB
 constexpr std::array<std::pair<DrawingFormat, const char*>, 3> kEndings = {
     {{DrawingFormat::Svg, "svg"}, {DrawingFormat::Png, "png"}, {DrawingFormat::Pdf, "pdf"}}};
+
+/// The window does not answer meanwhile.
+struct WaitCursor {
+  WaitCursor() { QGuiApplication::setOverrideCursor(Qt::WaitCursor); }
+  ~WaitCursor() { QGuiApplication::restoreOverrideCursor(); }
+  WaitCursor(const WaitCursor&) = delete;
+  WaitCursor& operator=(const WaitCursor&) = delete;
+};
 
 /// A second scene of the pipeline with its own colors: the window is not changed.
 class Paper {
@@ -74,6 +83,7 @@ class Paper {
   }
 
  private:
+  const WaitCursor m_waiting;
   Theme m_theme;
   GraphScene m_scene;
 };

@@ -22,6 +22,10 @@
 #include <QScopedValueRollback>
 #include <QToolTip>
 
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 namespace fuseline::ui {
@@ -51,7 +55,7 @@ void GraphScene::connectSession() {
   connect(&m_session.pipeline(), &OpenPipeline::changed, this, &GraphScene::followPipeline);
   connect(&m_session.plan(), &LivePlan::analysisChanged, this, [this] {
     const auto& changed = PlanSteps::of(m_session.plan()).changedOps();
-    if (!changed || !syncOnly(*changed)) sync();
+    if (!changed || !syncNodes(*changed, Reach::Looks)) sync();
   });
   connect(&m_scope, &CanvasScope::pathChanged, this, &GraphScene::showOther);
   connect(&m_scope, &CanvasScope::openChanged, this, &GraphScene::sync);
@@ -94,30 +98,69 @@ QRectF GraphScene::contentRect() const {
   return m_surroundings.united(m_items->contentRect()).united(m_frames->contentRect());
 }
 
-/// An edit of attributes changes the look of these ops at most.
+namespace {
+
+/// These looks of some nodes, and those that the others have; nullopt: another node is not shown yet.
+std::optional<CanvasItems::Looks> looksWith(const std::vector<NodeLook>& some, const PipelineDocument& document,
+                                            const CanvasItems& items) {
+  std::unordered_map<std::string_view, const NodeLook*> given;
+  for (const NodeLook& look : some) given.emplace(look.id, &look);
+  CanvasItems::Looks looks;
+  const auto add = [&](const std::string& id) {
+    const auto found = given.find(id);
+    const NodeItem* item = found == given.end() ? items.node(id) : nullptr;
+    looks.push_back(found != given.end() ? found->second : item ? &item->look() : nullptr);
+  };
+  for (const DocumentInput& input : document.inputs()) add(input.id);
+  for (const DocumentOp& op : document.ops()) add(op.id);
+  for (const DocumentOutput& output : document.outputs()) add(output.id);
+  const bool isComplete = std::ranges::none_of(looks, [](const NodeLook* look) { return look == nullptr; });
+  return isComplete ? std::optional(std::move(looks)) : std::nullopt;
+}
+
+}  // namespace
+
+/// Edits change the look of the nodes that they name. The tensors of others follow with the analysis.
 void GraphScene::followPipeline() {
   const auto& edits = LastEdits::of(m_session.pipeline());
   const EditExtent extent = edits ? extentOf(*edits) : EditExtent();
-  if (!extent.isAttributesOnly() || !syncOnly(extent.attributesOf)) sync();
+  const Reach reach = extent.isAttributesOnly() ? Reach::Looks : Reach::Canvas;
+  if (!edits || extent.changesOtherNodes || !syncNodes(extent.nodes, reach)) sync();
 }
 
-/// False: what else is shown may have changed, too.
-bool GraphScene::syncOnly(const std::set<std::string>& ops) {
+/// Reach::Looks: wires, hulls and places stay as they are. False: other nodes may look otherwise, too. The looks of
+/// many nodes are found faster together.
+bool GraphScene::syncNodes(const std::set<std::string>& nodes, Reach reach) {
+  constexpr std::size_t kMostNodes = 100;
   const bool isPlain = !m_scope.isInside() && &m_scope.document() == &m_scope.closedDocument();
-  if (!isPlain || m_measured->staleness() != m_syncedStaleness) return false;
-  const QScopedValueRollback guard(m_isSyncing, true);
-  auto looks = looksOf(ops, m_scope.document(), *m_scope.analysis(), m_session.pipeline().problems());
+  const bool isPlanned = m_scope.analysis()->ranks == 1 && m_measured->staleness() == m_syncedStaleness;
+  if (!isPlain || !isPlanned || nodes.size() > kMostNodes) return false;
+  auto looks = looksOf(nodes, m_scope.document(), *m_scope.analysis(), m_session.pipeline().problems());
   m_measured->addTo(looks);
-  return m_items->syncOnly(looks);
+  if (reach == Reach::Looks) {
+    const QScopedValueRollback guard(m_isSyncing, true);
+    return m_items->syncOnly(looks);
+  }
+  const auto all = looksWith(looks, m_scope.document(), *m_items);
+  if (all) syncTo(*all);
+  return all.has_value();
 }
 
 void GraphScene::sync() {
-  const QScopedValueRollback guard(m_isSyncing, true);
   m_syncedStaleness = m_measured->staleness();
   auto looks = nodeLooks(m_scope.document(), *m_scope.analysis(),
                          m_scope.isInside() ? std::vector<Diagnostic>() : m_session.pipeline().problems());
   m_measured->addTo(looks);
-  for (NodeLook& look : looks) look.inside = m_scope.openBlocks().inside(look.id);
+  CanvasItems::Looks all;
+  for (NodeLook& look : looks) {
+    look.inside = m_scope.openBlocks().inside(look.id);
+    all.push_back(&look);
+  }
+  syncTo(all);
+}
+
+void GraphScene::syncTo(const CanvasItems::Looks& looks) {
+  const QScopedValueRollback guard(m_isSyncing, true);
   m_drops->forgetTarget();
   const bool isDragging = mouseGrabberItem() != nullptr;
   m_items->sync(looks, [this, isDragging](const NodeItem& item) {
@@ -160,15 +203,11 @@ bool GraphScene::takePress(const QGraphicsSceneMouseEvent& event) {
   if (isLeft && m_blocks->press(position)) return true;
   if ((isLeft || isForMenu) && m_selection->chooseHullAt(position)) return true;
   const std::string id = isLeft ? m_items->nodeAt(position) : std::string();
-  if (!id.empty() && takeNodePress(id, event)) return true;
+  const bool dragsCopy = event.modifiers() == Qt::AltModifier;
+  if (!id.empty() && (dragsCopy ? m_copies->begin(id, position) : m_selection->addByPress(id, event.modifiers())))
+    return true;
   if (isForMenu) m_selection->selectForMenu(position);
   return isForMenu;
-}
-
-/// Alt alone drags a copy.
-bool GraphScene::takeNodePress(const std::string& id, const QGraphicsSceneMouseEvent& event) {
-  if (event.modifiers() == Qt::AltModifier) return m_copies->begin(id, event.scenePos());
-  return m_selection->addByPress(id, event.modifiers());
 }
 
 void GraphScene::mouseMoveEvent(QGraphicsSceneMouseEvent* event) {

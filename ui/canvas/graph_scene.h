@@ -80,11 +80,12 @@ class GraphScene : public QGraphicsScene {
   void connectSession();
   void connectParts();
   void sync();
+  void syncTo(const CanvasItems::Looks& looks);
   void followPipeline();
-  bool syncOnly(const std::set<std::string>& ops);
+  enum class Reach { Looks, Canvas };
+  bool syncNodes(const std::set<std::string>& nodes, Reach reach);
   void showOther();
   bool takePress(const QGraphicsSceneMouseEvent& event);
-  bool takeNodePress(const std::string& id, const QGraphicsSceneMouseEvent& event);
 
   Session& m_session;
   CanvasScope m_scope;

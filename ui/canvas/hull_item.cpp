@@ -23,6 +23,12 @@ constexpr int kOverviewAlpha = 50;
 /// Backward hulls are a little larger, so that both outlines of the same ops stay visible.
 double marginOf(HullKind kind) { return kind == HullKind::Forward ? 13.0 : kind == HullKind::Backward ? 20.0 : 17.0; }
 
+QFont hullLabelFont() { return scaledFont(1.0, QFont::DemiBold); }
+
+double hullLabelWidth(const QString& label) {
+  return std::ceil(QFontMetricsF(hullLabelFont()).horizontalAdvance(label));
+}
+
 QPainterPath roundedHull(const QRectF& rect) {
   QPainterPath path;
   path.addRoundedRect(rect, kHullCornerPx, kHullCornerPx);
@@ -76,12 +82,16 @@ QPainterPath joined(const std::vector<QRectF>& runs, double marginPx) {
 
 }  // namespace
 
-HullItem::HullItem(HullLook look, const Theme& theme) : m_look(std::move(look)), m_theme(theme) {
+HullItem::HullItem(HullLook look, const Theme& theme)
+    : m_look(std::move(look)), m_theme(theme), m_labelWidth(hullLabelWidth(m_look.label)) {
   setZValue(m_look.kind == HullKind::Backward ? 1 : 2);
 }
 
 void HullItem::setBoxes(const std::vector<QRectF>& boxes, const std::vector<QRectF>& others) {
+  if (!boxes.empty() && boxes == m_boxes && others == m_others) return;
   prepareGeometryChange();
+  m_boxes = boxes;
+  m_others = others;
   const double margin = marginOf(m_look.kind);
   QRectF around;
   for (const QRectF& box : boxes) around = around.united(box);
@@ -93,7 +103,7 @@ void HullItem::setBoxes(const std::vector<QRectF>& boxes, const std::vector<QRec
 
 void HullItem::measureLabel() {
   m_shownLabel = shownLabel();
-  m_labelArea = labelAreaOf(m_shownLabel);
+  m_labelArea = labelAreaOf(m_shownLabel == m_look.label ? m_labelWidth : hullLabelWidth(m_shownLabel));
   m_bounds = m_outline.boundingRect().united(m_labelArea).adjusted(-2, -2, 2, 2);
 }
 
@@ -102,7 +112,8 @@ QString HullItem::shownLabel() const {
   const QRectF bounds = m_outline.boundingRect();
   const double end = m_labelEnd > bounds.center().x() ? m_labelEnd : bounds.right();
   const double room = end - bounds.left() - kHullCornerPx - 2 * kLabelPaddingPx;
-  return QFontMetricsF(scaledFont(1.0, QFont::DemiBold)).elidedText(m_look.label, Qt::ElideRight, room);
+  return m_labelWidth <= room ? m_look.label
+                              : QFontMetricsF(hullLabelFont()).elidedText(m_look.label, Qt::ElideRight, room);
 }
 
 void HullItem::setLabelEnd(double right) {
@@ -112,13 +123,12 @@ void HullItem::setLabelEnd(double right) {
   measureLabel();
 }
 
-QRectF HullItem::wholeLabelArea() const { return labelAreaOf(m_look.label); }
+QRectF HullItem::wholeLabelArea() const { return labelAreaOf(m_labelWidth); }
 
-QRectF HullItem::labelAreaOf(const QString& text) const {
+QRectF HullItem::labelAreaOf(double textWidth) const {
   const QRectF bounds = m_outline.boundingRect();
-  const double width = std::ceil(QFontMetricsF(scaledFont(1.0, QFont::DemiBold)).horizontalAdvance(text));
   const double top = m_look.kind == HullKind::Backward ? bounds.bottom() - 4 : bounds.top() - kHullLabelHeightPx + 4;
-  return {bounds.left() + kHullCornerPx, top, width + 2 * kLabelPaddingPx, kHullLabelHeightPx};
+  return {bounds.left() + kHullCornerPx, top, textWidth + 2 * kLabelPaddingPx, kHullLabelHeightPx};
 }
 
 QPainterPath HullItem::shape() const {
@@ -168,7 +178,7 @@ void HullItem::paintLabel(QPainter& painter) const {
   painter.setPen(m_look.isOff ? QPen(color(), 1.0, Qt::DotLine) : QPen(Qt::NoPen));
   painter.setBrush(m_look.isOff ? m_theme.colors().canvas : color());
   painter.drawRoundedRect(labelArea(), 5, 5);
-  painter.setFont(scaledFont(1.0, QFont::DemiBold));
+  painter.setFont(hullLabelFont());
   painter.setPen(m_look.isOff ? color() : onColor);
   painter.drawText(labelArea(), Qt::AlignCenter, m_shownLabel);
 }

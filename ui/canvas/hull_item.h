@@ -22,7 +22,7 @@ class HullItem : public QGraphicsItem {
   const HullLook& look() const { return m_look; }
   /// The one that keys and menus are about.
   void setChosen(bool isChosen);
-  /// boxes: the hull's nodes. others: nodes that it should not seem to contain.
+  /// boxes: the hull's nodes. others: nodes that it should not seem to contain. Does nothing where they are the same.
   void setBoxes(const std::vector<QRectF>& boxes, const std::vector<QRectF>& others);
   /// Where the whole label would be, and how far right it may go: up to what stands there, beside the hull or over it.
   QRectF wholeLabelArea() const;
@@ -41,11 +41,14 @@ class HullItem : public QGraphicsItem {
   void paintOverview(QPainter& painter) const;
   void paintLabel(QPainter& painter) const;
   QString shownLabel() const;
-  QRectF labelAreaOf(const QString& text) const;
+  QRectF labelAreaOf(double textWidth) const;
   void measureLabel();
   HullLook m_look;
   const Theme& m_theme;
+  const double m_labelWidth;  // of the whole label
   bool m_isChosen = false;
+  std::vector<QRectF> m_boxes;   // that the outline was made for
+  std::vector<QRectF> m_others;  // the same
   QPainterPath m_outline;
   double m_labelEnd = 0.0;  // left of the hull's middle it is of no effect
   // Measured when a box or the label's end changes: every paint of the scene asks for the bounds of all hulls.

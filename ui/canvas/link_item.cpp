@@ -103,6 +103,7 @@ bool LinkItem::showTensor(const std::optional<TensorSpec>& spec, const QString& 
   m_spec = spec;
   m_chip = chip;
   m_quantizerTip = tip;
+  m_labelPlaces.reset();
   showTip();
   update();
   return true;
@@ -113,6 +114,7 @@ bool LinkItem::showRanks(const RankPart& part, std::vector<WireCommunication> co
   prepareGeometryChange();
   m_part = part;
   m_communication = std::move(communication);
+  m_labelPlaces.reset();
   showTip();
   update();
   return true;
@@ -121,6 +123,7 @@ bool LinkItem::showRanks(const RankPart& part, std::vector<WireCommunication> co
 void LinkItem::setLabels(WireLabels labels) {
   prepareGeometryChange();
   m_labels = labels;
+  m_labelPlaces.reset();
   update();
 }
 
@@ -175,6 +178,7 @@ void LinkItem::setRoute(const QPainterPath& path) {
   prepareGeometryChange();
   m_pathBounds = path.boundingRect().adjusted(-kBoundsPx, -kBoundsPx, kBoundsPx, kBoundsPx);
   setPath(path);
+  m_labelPlaces.reset();
 }
 
 /// Around a point of the wire: a line above it, the others and the chip below. Digits are equally wide.
@@ -194,7 +198,13 @@ QRectF LinkItem::labelAreaAt(QPointF point) const {
   return {point.x() - width / 2, point.y() - kWireLabelHeightPx - 3, width, kWireLabelHeightPx + 3 + below};
 }
 
-std::vector<QRectF> LinkItem::labelPlaces() const {
+/// Found again only when the path or the text is another: all wires are asked after each edit.
+const std::vector<QRectF>& LinkItem::labelPlaces() {
+  if (!m_labelPlaces) m_labelPlaces = findLabelPlaces();
+  return *m_labelPlaces;
+}
+
+std::vector<QRectF> LinkItem::findLabelPlaces() const {
   if (labelLines().isEmpty()) return {};
   // The middle of a wire that is one symmetric curve needs no walk along it.
   constexpr int kElementsOfACurve = 4;

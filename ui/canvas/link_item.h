@@ -48,7 +48,7 @@ class LinkItem : public QGraphicsPathItem {
   /// The lines beside the wire, from top to bottom; the first one stands above it. In one line where it is long enough.
   QStringList labelLines() const;
   /// Where the label may stand, the best place first; empty: the wire has none.
-  std::vector<QRectF> labelPlaces() const;
+  const std::vector<QRectF>& labelPlaces();
   /// One of them; nullopt: there is no room, and only the tip says what the wire carries.
   void setLabelPlace(const std::optional<QRectF>& place);
   bool isLabelShown() const { return m_labelPlace.has_value(); }
@@ -83,6 +83,7 @@ class LinkItem : public QGraphicsPathItem {
   void paintPill(QPainter& painter, const QString& text, double top, const QColor& color) const;
   void paintCommunication(QPainter& painter) const;
   QString communicationText() const;
+  std::vector<QRectF> findLabelPlaces() const;
   Link m_link;
   const Theme& m_theme;
   std::optional<TensorSpec> m_spec;
@@ -91,6 +92,7 @@ class LinkItem : public QGraphicsPathItem {
   RankPart m_part;
   std::vector<WireCommunication> m_communication;
   WireLabels m_labels = WireLabels::Short;
+  std::optional<std::vector<QRectF>> m_labelPlaces;  // of the path and the text; nullopt: to be found
   std::optional<QRectF> m_labelPlace;
   bool m_isDropTarget = false;
   bool m_isCut = false;

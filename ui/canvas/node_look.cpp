@@ -135,16 +135,16 @@ NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Wi
   return look;
 }
 
-NodeLook inputLook(const DocumentInput& input, const PortValues& values) {
-  const Value* value = values.at({.node = input.id});
+NodeLook inputLook(const DocumentInput& input, const ValueAt& valueAt) {
+  const Value* value = valueAt({.node = input.id});
   NodeLook look{.id = input.id, .kind = NodeKind::Input, .title = toQt(input.id), .subtitle = translated("input")};
   look.tip = portTip(translated("Input %1").arg(toQt(input.id)), QString(), specText(value));
   look.outputs.push_back({.name = "", .tip = look.tip, .dtype = dtypeOf(value)});
   return look;
 }
 
-NodeLook outputLook(const DocumentOutput& output, const PortValues& values) {
-  const Value* value = values.at(output.from);
+NodeLook outputLook(const DocumentOutput& output, const ValueAt& valueAt) {
+  const Value* value = valueAt(output.from);
   const QString spec = output.from.node.empty() ? translated("not connected") : specText(value);
   NodeLook look{.id = output.id, .kind = NodeKind::Output, .title = toQt(output.id), .subtitle = translated("output")};
   look.tip = portTip(translated("Output %1").arg(toQt(output.id)), QString(), spec);
@@ -188,21 +188,25 @@ std::vector<NodeLook> nodeLooks(const PipelineDocument& document, const Analysis
   PortLooks ports;
   const Wiring wiring = wiringOf(document, [](const std::string&) { return true; });
   const ValueAt valueAt = [&](const Endpoint& endpoint) { return values.at(endpoint); };
-  for (const DocumentInput& input : document.inputs()) looks.push_back(inputLook(input, values));
+  for (const DocumentInput& input : document.inputs()) looks.push_back(inputLook(input, valueAt));
   for (const DocumentOp& op : document.ops()) looks.push_back(opLook(op, document, wiring, valueAt, ports));
-  for (const DocumentOutput& output : document.outputs()) looks.push_back(outputLook(output, values));
+  for (const DocumentOutput& output : document.outputs()) looks.push_back(outputLook(output, valueAt));
   markAll(looks, fileProblems, analysis.lowered.diagnostics);
   return looks;
 }
 
-std::vector<NodeLook> looksOf(const std::set<std::string>& ops, const PipelineDocument& document,
+std::vector<NodeLook> looksOf(const std::set<std::string>& nodes, const PipelineDocument& document,
                               const Analysis& analysis, const std::vector<Diagnostic>& fileProblems) {
   std::vector<NodeLook> looks;
   PortLooks ports;
-  const Wiring wiring = wiringOf(document, [&](const std::string& id) { return ops.contains(id); });
+  const Wiring wiring = wiringOf(document, [&](const std::string& id) { return nodes.contains(id); });
   const ValueAt valueAt = [&](const Endpoint& endpoint) { return fuseline::valueAt(analysis.graph(), endpoint); };
+  for (const DocumentInput& input : document.inputs())
+    if (nodes.contains(input.id)) looks.push_back(inputLook(input, valueAt));
   for (const DocumentOp& op : document.ops())
-    if (ops.contains(op.id)) looks.push_back(opLook(op, document, wiring, valueAt, ports));
+    if (nodes.contains(op.id)) looks.push_back(opLook(op, document, wiring, valueAt, ports));
+  for (const DocumentOutput& output : document.outputs())
+    if (nodes.contains(output.id)) looks.push_back(outputLook(output, valueAt));
   markAll(looks, fileProblems, analysis.lowered.diagnostics);
   return looks;
 }

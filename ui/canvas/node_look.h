@@ -76,8 +76,8 @@ struct NodeLook {
 std::vector<NodeLook> nodeLooks(const PipelineDocument& document, const Analysis& analysis,
                                 const std::vector<Diagnostic>& fileProblems);
 
-/// The same for these ops alone, in time that hardly grows with the document.
-std::vector<NodeLook> looksOf(const std::set<std::string>& ops, const PipelineDocument& document,
+/// The same for these nodes alone, in time that hardly grows with the document.
+std::vector<NodeLook> looksOf(const std::set<std::string>& nodes, const PipelineDocument& document,
                               const Analysis& analysis, const std::vector<Diagnostic>& fileProblems);
 
 }  // namespace fuseline::ui

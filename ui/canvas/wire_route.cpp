@@ -8,6 +8,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <tuple>
+#include <utility>
 
 namespace fuseline::ui {
 
@@ -100,18 +103,55 @@ std::optional<double> WireRouter::freeLane(QPointF from, QPointF to, const std::
   return std::nullopt;
 }
 
-QPainterPath WireRouter::route(QPointF from, QPointF to) {
+WireRouter::Route WireRouter::route(QPointF from, QPointF to) {
   QPainterPath plain = wirePath(from, to);
   const QRectF ends = QRectF(from, to).normalized();
   const QRectF around =
       plain.controlPointRect().united(ends).adjusted(-kEndMarginPx, -kEndMarginPx, kEndMarginPx, kEndMarginPx);
-  if (!isHit(plain, obstaclesIn(around, from, to))) return plain;
+  if (!isHit(plain, obstaclesIn(around, from, to))) return {std::move(plain), around};
   std::optional<double> lane;
   for (double reach = kFirstReachPx; !lane && reach <= kLastReachPx; reach *= kReachGrowth)
     lane = freeLane(from, to, obstaclesIn(ends.adjusted(-kEndMarginPx, -reach, kEndMarginPx, reach), from, to));
-  if (!lane) return plain;
+  if (!lane) return {std::move(plain), std::nullopt};
   m_lanes.push_back({*lane, std::min(from.x(), to.x()), std::max(from.x(), to.x())});
-  return lanePath(from, to, *lane);
+  return {lanePath(from, to, *lane), std::nullopt};
+}
+
+std::vector<QRectF> WireRouter::differences(const WireRouter& a, const WireRouter& b) {
+  const auto isBefore = [](const QRectF& one, const QRectF& other) {
+    const auto key = [](const QRectF& box) { return std::tuple(box.x(), box.y(), box.width(), box.height()); };
+    return key(one) < key(other);
+  };
+  std::vector<QRectF> differences;
+  for (BoxIndex WireRouter::*const index : {&WireRouter::m_nodes, &WireRouter::m_hulls}) {
+    std::vector<QRectF> ofA = (a.*index).boxes();
+    std::vector<QRectF> ofB = (b.*index).boxes();
+    std::ranges::sort(ofA, isBefore);
+    std::ranges::sort(ofB, isBefore);
+    std::ranges::set_symmetric_difference(ofA, ofB, std::back_inserter(differences), isBefore);
+  }
+  return differences;
+}
+
+void WireRoutes::restart(WireRouter router) {
+  m_changed = BoxIndex(WireRouter::differences(m_router, router));
+  m_router = std::move(router);
+  std::erase_if(m_known, [this](const auto& entry) { return entry.second.round != m_round; });
+  ++m_round;
+}
+
+/// Obstacles grow by kClearPx, which the area around a path allows for.
+QPainterPath WireRoutes::route(const void* wire, QPointF from, QPointF to) {
+  Known& known = m_known[wire];
+  const auto isChanged = [&](const QRectF& area) {
+    return std::ranges::any_of(m_changed.near(area),
+                               [&](std::size_t box) { return m_changed.boxes()[box].intersects(area); });
+  };
+  const bool isSame = known.from == from && known.to == to;
+  if (!isSame || !known.route.free || isChanged(*known.route.free))
+    known = {.from = from, .to = to, .route = m_router.route(from, to)};
+  known.round = m_round;
+  return known.route.path;
 }
 
 }  // namespace fuseline::ui

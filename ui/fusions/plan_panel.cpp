@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace fuseline::ui {
 
@@ -57,16 +58,25 @@ void LanesView::setLanes(PlanLanes lanes) {
   update();
 }
 
+double LanesView::widthOf(const QString& text) {
+  const auto known = m_textWidths.constFind(text);
+  return known != m_textWidths.cend()
+             ? *known
+             : *m_textWidths.insert(text, QFontMetricsF(m_measuredFont).horizontalAdvance(text));
+}
+
 /// Columns are as wide as their heads and boxes need; what room is left is shared.
 void LanesView::measureColumns() {
-  const QFontMetricsF metrics(scaledFont(0.9));
+  constexpr qsizetype kMostTexts = 100'000;
+  const QFont font = scaledFont(0.9);
+  if (font != std::exchange(m_measuredFont, font) || m_textWidths.size() > kMostTexts) m_textWidths.clear();
   std::vector<double> widths;
   for (const QString& id : m_lanes.columns) {
-    widths.push_back(std::max(kMinColumnPx, metrics.horizontalAdvance(id) + kColumnPaddingPx));
+    widths.push_back(std::max(kMinColumnPx, widthOf(id) + kColumnPaddingPx));
   }
   for (const auto* lane : {&m_lanes.forward, &m_lanes.backward}) {
     for (const LaneBox& box : *lane) {
-      const double wanted = metrics.horizontalAdvance(box.label) + kColumnPaddingPx;
+      const double wanted = widthOf(box.label) + kColumnPaddingPx;
       const auto first = widths.begin() + box.firstColumn;
       const auto last = widths.begin() + box.lastColumn + 1;
       double sum = 0;

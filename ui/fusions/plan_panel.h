@@ -7,6 +7,8 @@
 #include "ui/theme/theme.h"
 #include "ui/widgets/elided_label.h"
 
+#include <QFont>
+#include <QHash>
 #include <QLabel>
 #include <QLayout>
 #include <QScrollArea>
@@ -60,6 +62,7 @@ class LanesView : public QWidget {
   QRectF boxArea(const LaneBox& box, bool isBackward) const;
   std::optional<Place> placeAt(QPointF position) const;
   bool isSelected(const LaneBox& box) const;
+  double widthOf(const QString& text);
   void measureColumns();
   void paintHeads(QPainter& painter) const;
   void paintLane(QPainter& painter, bool isBackward) const;
@@ -72,6 +75,8 @@ class LanesView : public QWidget {
   const Theme& m_theme;
   PlanLanes m_lanes;
   std::vector<double> m_columnEdges;
+  QHash<QString, double> m_textWidths;  // in this font, of earlier lanes, too: most texts stay after an edit
+  QFont m_measuredFont;
   std::optional<Place> m_cursor;  // the box last chosen here
 };
 

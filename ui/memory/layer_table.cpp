@@ -86,6 +86,7 @@ void LayerTable::showEvent(QShowEvent* event) {
 
 void LayerTable::request() {
   m_pool.clear();
+  if (m_model->rowCount() == 0) showThatItIsComputed();
   const PipelineDocument& document = m_session.pipeline().document();
   const LivePlan& plan = m_session.plan();
   m_pool.start([this, number = ++m_number, document, analysisOf = plan.analysisOf(document),
@@ -96,6 +97,12 @@ void LayerTable::request() {
     QMetaObject::invokeMethod(
         this, [this, number, forecast = std::move(forecast)] { accept(number, forecast); }, Qt::QueuedConnection);
   });
+}
+
+/// A large pipeline takes seconds. Rows of the plan before the last edit stay meanwhile.
+void LayerTable::showThatItIsComputed() {
+  m_model->setHorizontalHeaderLabels({tr("Layer")});
+  m_model->appendRow(layerCell(tr("Calculating memory by layer…")));
 }
 
 void LayerTable::accept(quint64 number, const MemoryForecast& forecast) {

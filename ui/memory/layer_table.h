@@ -37,6 +37,7 @@ class LayerTable : public QTreeView {
 
  private:
   void request();
+  void showThatItIsComputed();
   void accept(quint64 number, const MemoryForecast& forecast);
 
   Session& m_session;

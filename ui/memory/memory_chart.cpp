@@ -39,6 +39,10 @@ MemoryChart::MemoryChart(Session& session, const Theme& theme, QWidget* parent)
 
 void MemoryChart::setPlot(MemoryPlot plot) {
   m_plot = std::move(plot);
+  m_used.clear();
+  for (const MemoryColumn& column : m_plot.columns)
+    for (std::size_t i = 0; i < column.bytes.size(); ++i)
+      if (column.bytes[i] > 0) m_used.insert(static_cast<MemoryPurpose>(i));
   m_cursor.reset();
   rescale();
   followSelection();
@@ -83,11 +87,12 @@ double MemoryChart::unitBytes() const {
   return unit;
 }
 
-/// As many in a line as there is room for.
+/// Purposes that a step has memory for, as many in a line as there is room for.
 std::vector<MemoryChart::LegendEntry> MemoryChart::legend() const {
   std::vector<LegendEntry> entries;
   QPointF place(kAxisGapPx, kAxisGapPx);
   for (const MemoryPurpose purpose : shown()) {
+    if (!m_used.contains(purpose)) continue;
     const QString text = toQt(purposeName(purpose));
     const double wide = kSwatchPx + plotTextWidth(text) + 4 * kAxisGapPx;
     if (place.x() > kAxisGapPx && place.x() + wide > width()) place = QPointF(kAxisGapPx, place.y() + plotTextHeight());
@@ -100,9 +105,10 @@ std::vector<MemoryChart::LegendEntry> MemoryChart::legend() const {
 /// Beneath the legend and a line of names.
 QRectF MemoryChart::plotArea() const {
   const double line = plotTextHeight();
+  const std::vector<LegendEntry> entries = legend();
+  const double legendBottom = (entries.empty() ? kAxisGapPx : entries.back().place.y()) + line;
   return QRectF(rect()).adjusted(plotTextWidth(QStringLiteral("0000 MiB")) + 2 * kAxisGapPx,
-                                 legend().back().place.y() + 2 * line + kAxisGapPx, -2 * kAxisGapPx,
-                                 -(line + 2 * kAxisGapPx));
+                                 legendBottom + line + kAxisGapPx, -2 * kAxisGapPx, -(line + 2 * kAxisGapPx));
 }
 
 double MemoryChart::columnWidth() const {

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace fuseline::ui {
@@ -80,6 +81,7 @@ class MemoryChart : public QWidget {
   Session& m_session;
   const Theme& m_theme;
   MemoryPlot m_plot;
+  std::set<MemoryPurpose> m_used;  // by a step
   bool m_isOnlyChanging = false;
   double m_highestBytes = 1.0;
   std::optional<std::size_t> m_cursor;

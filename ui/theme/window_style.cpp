@@ -1,4 +1,4 @@
-// Compact heads, tabs, buttons, fields and margins are lower. Fusion outlines fields in a tone that black swallows.
+// Compact heads, rows, tabs, buttons and margins are lower. Black swallows Fusion's outlines of fields.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/theme/window_style.h"
 
@@ -12,6 +12,8 @@ namespace fuseline::ui {
 namespace {
 
 constexpr int kLeastHeightPx = 16;
+constexpr int kRowRoomPx = 5;
+constexpr int kCompactRowRoomPx = 1;
 
 /// How much lower this is in the compact density.
 int heightSaved(QStyle::ContentsType type) {
@@ -76,6 +78,7 @@ QSize WindowStyle::sizeFromContents(ContentsType type, const QStyleOption* optio
 }
 
 int WindowStyle::pixelMetric(PixelMetric metric, const QStyleOption* option, const QWidget* widget) const {
+  if (metric == kRowRoomMetric) return m_density == Density::Compact ? kCompactRowRoomPx : kRowRoomPx;
   const int whole = QProxyStyle::pixelMetric(metric, option, widget);
   return m_density == Density::Compact && isMargin(metric) ? whole * 2 / 3 : whole;
 }

@@ -8,6 +8,9 @@ namespace fuseline::ui {
 
 enum class Density { Comfortable, Compact };
 
+/// A pixelMetric() of this style: the height that rows of tables have beyond their text.
+inline constexpr auto kRowRoomMetric = static_cast<QStyle::PixelMetric>(QStyle::PM_CustomBase + 1);
+
 class WindowStyle : public QProxyStyle {
   Q_OBJECT
 

@@ -3,7 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ui/theme/window_style.h"
+
 #include <QHeaderView>
+#include <QStyle>
 #include <QStyledItemDelegate>
 #include <QTreeView>
 
@@ -17,7 +20,8 @@ class RoomyDelegate : public QStyledItemDelegate {
   using QStyledItemDelegate::QStyledItemDelegate;
 
   QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
-    return QStyledItemDelegate::sizeHint(option, index) + QSize(10, 5);
+    const int room = option.widget ? option.widget->style()->pixelMetric(kRowRoomMetric, &option, option.widget) : 0;
+    return QStyledItemDelegate::sizeHint(option, index) + QSize(10, room);
   }
 
  protected:
