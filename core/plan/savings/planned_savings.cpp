@@ -86,10 +86,8 @@ class PlannedSavings {
   /// entries of both passes may overlap along a whole chain.
   std::vector<NodeId> nodesAround(const std::vector<NodeId>& hit) const {
     std::vector<NodeId> nodes = fuseline::nodesAround(m_graph, hit, kHops);
-    for (std::size_t i = 0, near = nodes.size(); i < near; ++i)
-      for (const auto* owner : {&m_forward, &m_backward})
-        if (const FusedOperation* const entry = (*owner)[toIndex(nodes[i])])
-          nodes.insert(nodes.end(), entry->nodes.begin(), entry->nodes.end());
+    for (const auto& entries : {entriesOf(nodes, m_forward), entriesOf(nodes, m_backward)})
+      for (const FusedOperation* entry : entries) nodes.insert(nodes.end(), entry->nodes.begin(), entry->nodes.end());
     std::ranges::sort(nodes);
     nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
     return nodes;
@@ -100,16 +98,21 @@ class PlannedSavings {
     return static_cast<NodeId>(std::ranges::lower_bound(nodes, id) - nodes.begin());
   }
 
-  /// In the order of the report. Entries with ops outside of the window are cut into single ops.
-  template <class Visit>
-  static void visitEntries(const std::vector<NodeId>& nodes, const Owners& owner, const Visit& visit) {
+  /// In the order of the report, each once.
+  static std::vector<const FusedOperation*> entriesOf(const std::vector<NodeId>& nodes, const Owners& owner) {
     std::vector<const FusedOperation*> entries;
     for (const NodeId id : nodes)
       if (const FusedOperation* const entry = owner[toIndex(id)]) entries.push_back(entry);
     std::ranges::sort(entries);
     entries.erase(std::ranges::unique(entries).begin(), entries.end());
+    return entries;
+  }
+
+  /// Entries with ops outside of the window are cut into single ops.
+  template <class Visit>
+  static void visitEntries(const std::vector<NodeId>& nodes, const Owners& owner, const Visit& visit) {
     const auto isInside = [&](NodeId id) { return std::ranges::binary_search(nodes, id); };
-    for (const FusedOperation* entry : entries) {
+    for (const FusedOperation* entry : entriesOf(nodes, owner)) {
       if (std::ranges::all_of(entry->nodes, isInside)) {
         visit(*entry);
         continue;
