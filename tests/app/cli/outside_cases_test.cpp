@@ -154,7 +154,7 @@ TEST(OutsideCases, OfHostileHandsEndSoonWithASentence) {
   const auto start = std::chrono::steady_clock::now();
   expectResults("attack",
                 {{"base.fuserun", "export {} --to csv", 0, {"unfused,forward,norm"}},
-                 {"bomb16.fuseline", "validate {}", 0, {"0 errors"}},
+                 {"bomb16.fuseline", "validate {} --pass forward", 0, {"0 errors"}},
                  {"gate_rstd.fuseline", "run {} --iterations 1 --warmup 0 --quiet --fail-if 'error>tolerance'", 0},
                  {"github_injection.fuseline",
                   "fuse {} --annotate github --expect /dev/null",
