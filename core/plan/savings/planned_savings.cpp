@@ -121,10 +121,8 @@ class PlannedSavings {
   /// entries of both passes may overlap along a whole chain.
   std::vector<NodeId> nodesOfWindow(const std::vector<NodeId>& place) const {
     std::vector<NodeId> nodes = nodesAround(m_graph, place, kHops);
-    for (std::size_t i = 0, near = nodes.size(); i < near; ++i)
-      for (const EntryOwners* const owners : {&m_forward, &m_backward})
-        if (const FusedOperation* const entry = (*owners)[toIndex(nodes[i])])
-          nodes.insert(nodes.end(), entry->nodes.begin(), entry->nodes.end());
+    for (const auto& entries : {entriesOf(nodes, m_forward), entriesOf(nodes, m_backward)})
+      for (const FusedOperation* entry : entries) nodes.insert(nodes.end(), entry->nodes.begin(), entry->nodes.end());
     std::ranges::sort(nodes);
     nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
     return nodes;
@@ -153,16 +151,21 @@ class PlannedSavings {
     return static_cast<NodeId>(std::ranges::lower_bound(nodes, id) - nodes.begin());
   }
 
-  /// In the order of the report. Entries with ops outside of the window are cut into single ops.
-  template <class Visit>
-  static void visitEntries(const std::vector<NodeId>& nodes, const EntryOwners& owners, const Visit& visit) {
+  /// In the order of the report, each once.
+  static std::vector<const FusedOperation*> entriesOf(const std::vector<NodeId>& nodes, const EntryOwners& owners) {
     std::vector<const FusedOperation*> entries;
     for (const NodeId id : nodes)
       if (const FusedOperation* const entry = owners[toIndex(id)]) entries.push_back(entry);
     std::ranges::sort(entries);
     entries.erase(std::ranges::unique(entries).begin(), entries.end());
+    return entries;
+  }
+
+  /// Entries with ops outside of the window are cut into single ops.
+  template <class Visit>
+  static void visitEntries(const std::vector<NodeId>& nodes, const EntryOwners& owners, const Visit& visit) {
     const auto isInside = [&](NodeId id) { return std::ranges::binary_search(nodes, id); };
-    for (const FusedOperation* entry : entries) {
+    for (const FusedOperation* entry : entriesOf(nodes, owners)) {
       if (std::ranges::all_of(entry->nodes, isInside)) {
         visit(*entry);
         continue;

@@ -3,10 +3,12 @@
 #include "core/plan/savings/planned_savings.h"
 
 #include "core/plan/savings/window_shapes.h"
+#include "core/support/to_index.h"
 #include "tests/support/attention_layers.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/random_pipelines.h"
 
+#include <ctime>
 #include <tuple>
 
 #include <gtest/gtest.h>
@@ -180,6 +182,45 @@ TEST(PlannedSavings, OfRepeatedLayersAreThoseOfEach) {
   }
   expectDifferencesOfPlans(Predicted(chain(DType::BF16, {32, 64}, links)));
   expectDifferencesOfPlans(Predicted(chain(DType::BF16, {32, 64}, links, {.recipe = "Float8CurrentScaling"})));
+}
+
+/// Position of each op's entry.
+std::vector<std::size_t> positionsIn(const std::vector<FusedOperation>& list, const Graph& graph) {
+  std::vector<std::size_t> positions(graph.nodes().size());
+  for (std::size_t i = 0; i < list.size(); ++i)
+    for (const NodeId id : list[i].nodes) positions[toIndex(id)] = i;
+  return positions;
+}
+
+// The layer that a fusion gives back reads what a chain with later ops produces.
+TEST(PlannedSavings, TakeFusionsApartInAnOrderThatRuns) {
+  const Predicted predicted(chain(
+      DType::F16, {32, 16},
+      {link("GELU", "gelu"), linear(16, "fc"), reading("gelu.y", link("AddExtraInput", "sum")),
+       reading("fc.y", with(link("ConstantScale", "scale"), "scale", 2.0)), inPlace(link("AddExtraInput", "add"))},
+      {.recipe = "DelayedScaling"}));
+  const Graph& graph = predicted.graph;
+  for (const Attempt& attempt : predicted.report.attempts) {
+    if (attempt.outcome != Outcome::Fused) continue;
+    const FusionReport others = reportWithout(graph, predicted.options, predicted.report, attempt);
+    const std::vector<std::size_t> positions = positionsIn(others.forward, graph);
+    for (const Value& value : graph.values())
+      for (const Use& use : value.uses)
+        EXPECT_TRUE(value.producer < 0 || positions[toIndex(value.producer)] <= positions[toIndex(use.node)])
+            << value.name << " without " << attempt.rule->name;
+  }
+  expectDifferencesOfPlans(predicted);
+}
+
+// One entry of each pass has all ops.
+TEST(PlannedSavings, OfALongChainTakeLinearTime) {
+  const auto predicted = [](std::size_t ops) {
+    return Predicted(chain(DType::F32, {4, 8}, std::vector<Link>(ops, link("GELU"))));
+  };
+  expectDifferencesOfPlans(predicted(60));
+  const std::clock_t start = std::clock();
+  EXPECT_GE(predicted(16'000).of("ForwardElementwiseChain").bytes, 0);
+  EXPECT_LT((std::clock() - start) / CLOCKS_PER_SEC, 8) << "seconds of CPU time; 17 where it is quadratic";
 }
 
 }  // namespace
