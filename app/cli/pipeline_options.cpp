@@ -76,9 +76,9 @@ Result<Device> deviceFor(const std::string& name, const BackendRegistry& registr
     return Device{plannedCapabilities(registry.capabilities("cuda")), parseCapability(name)};
   Result<std::shared_ptr<Backend>> backend = registry.open(name);
   if (!backend)
-    return Error{fmt::format("{} fuse and explain also plan for other GPUs: --device and one of {}.",
-                             backend.error().message, fmt::join(plannedArchitectures(), ", ")),
-                 ErrorKind::NoDevice};
+    return Error{
+        backend.error().message + " fuse and explain also plan for GPUs that are not here, as in --device sm_90.",
+        ErrorKind::NoDevice};
   return Device{capabilitiesOf(*backend), parseCapability((*backend)->device().architecture)};
 }
 

@@ -20,8 +20,7 @@ struct SchemaOptions {
 Error unknownVerb(const std::string& verb, const Context& context) {
   std::vector<std::string> names;
   for (const auto& [name, schema] : context.schemas) names.push_back(name);
-  return {fmt::format("schema --of {}: there is no such command. Valid values: {}.", verb, fmt::join(names, ", ")),
-          ErrorKind::Usage};
+  return {fmt::format("schema --of {}: expected one of {}.", verb, fmt::join(names, ", ")), ErrorKind::Usage};
 }
 
 Result<int> showSchema(const SchemaOptions& options, Context& context) {

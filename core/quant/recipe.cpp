@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -27,6 +29,13 @@ std::string nearestField(const RecipeDefinition& definition, std::string_view na
   const std::string found = nearest(name, names);
   return found.empty() ? fmt::format(" `fuseline recipes {}` lists its fields.", definition.name)
                        : fmt::format(" Did you mean {}?", found);
+}
+
+/// Long lists are in the help of the recipe.
+std::string choicesText(std::span<const std::string> choices) {
+  constexpr std::size_t kMostListed = 6;
+  if (choices.size() <= kMostListed) return fmt::format("{}", fmt::join(choices, ", "));
+  return fmt::format("the {} that `fuseline recipes` lists, such as {}", choices.size(), choices.front());
 }
 
 bool hasType(const AttributeValue& value, AttributeType type) {
@@ -57,8 +66,7 @@ Verdict checkValue(const AttributeSpec& spec, const AttributeValue& value) {
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return checkRange(spec, static_cast<double>(*integer));
   const auto* text = std::get_if<std::string>(&value);
   if (text && !spec.choices.empty() && std::ranges::find(spec.choices, *text) == spec.choices.end())
-    return Verdict::no(
-        fmt::format("{} is '{}', but must be one of {}.", spec.name, *text, fmt::join(spec.choices, ", ")));
+    return Verdict::no(fmt::format("{} is '{}', but must be one of {}.", spec.name, *text, choicesText(spec.choices)));
   return Verdict::yes();
 }
 

@@ -143,7 +143,7 @@ std::string unknownRecipe(const std::string& name) {
   for (const RecipeDefinition& definition : builtinRecipes()) names.push_back(definition.name);
   const std::string near = nearest(name, names);
   return fmt::format("there is no recipe '{:.40}'{}", name,
-                     near.empty() ? fmt::format("; there are {}.", fmt::join(names, ", ")) : didYouMean(near));
+                     near.empty() ? "; `fuseline recipes` lists them." : didYouMean(near));
 }
 
 }  // namespace

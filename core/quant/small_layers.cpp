@@ -32,9 +32,6 @@ bool isForHopper(const Node& node) {
 
 struct Fp8Layer {
   NodeId node = -1;
-  std::int64_t m = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;
   Fp8Estimate estimate;
 
   double gainUs() const { return estimate.savedUs - estimate.quantizeUs; }
@@ -46,15 +43,14 @@ std::vector<Fp8Layer> fp8Layers(const Graph& graph) {
     const TensorSpec& x = graph.spec(id, OperandKind::Input, 0);
     if (!isForHopper(graph.node(id)) || x.dtype == DType::F32 || x.rows() == 0) continue;
     const std::int64_t n = graph.spec(id, OperandKind::Output, 0).cols();
-    layers.push_back(
-        {id, x.rows(), n, x.cols(), estimateFp8(x.rows(), n, x.cols(), graph.pass() == ExecutionMode::Training)});
+    layers.push_back({id, estimateFp8(x.rows(), n, x.cols(), graph.pass() == ExecutionMode::Training)});
   }
   return layers;
 }
 
 std::string textOf(const Graph& graph, const Fp8Layer& layer) {
-  return fmt::format("{} (M={} N={} K={}: saves {:.2g} us, costs {:.2g} us)", graph.node(layer.node).id, layer.m,
-                     layer.n, layer.k, layer.estimate.savedUs, layer.estimate.quantizeUs);
+  return fmt::format("{} (saves {:.2g} us, costs {:.2g} us)", graph.node(layer.node).id, layer.estimate.savedUs,
+                     layer.estimate.quantizeUs);
 }
 
 std::string listed(const Graph& graph, const std::vector<Fp8Layer>& layers) {
@@ -94,8 +90,8 @@ std::optional<Diagnostic> noteSmallLayers(const Graph& graph, const Recipe& reci
   return Diagnostic{.severity = Severity::Note,
                     .code = kSmallLayersCode,
                     .node = graph.node(layers.front().node).owner,
-                    .message = fmt::format("{} is estimated to make {} slower than 16 bits (H200 data sheet, 3 us per "
-                                           "launch). Use larger GEMMs, or override {} to high precision: {}.",
+                    .message = fmt::format("{} is estimated to make {} slower than 16 bits on an H200. Use larger "
+                                           "GEMMs, or override {} to high precision: {}.",
                                            recipe.name(), layers.size() == 1 ? "a layer" : "layers",
                                            layers.size() == 1 ? "it" : "them", listed(graph, layers))};
 }
