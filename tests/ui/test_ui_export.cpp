@@ -3,9 +3,11 @@
 #include "core/export/graphviz/layouts.h"
 #include "core/export/html_comparison.h"
 #include "core/export/onnx/onnx_proto.h"
+#include "core/tensor/safetensors.h"
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/session/exports.h"
+#include "ui/widgets/message_bar.h"
 #include "ui/window/export_dialog.h"
 
 #include <QApplication>
@@ -21,6 +23,9 @@
 #include <QTemporaryDir>
 #include <QTest>
 #include <QTimer>
+#include <QToolButton>
+
+#include <algorithm>
 
 namespace fuseline::ui::export_test {
 
@@ -105,6 +110,14 @@ void ExportTest::savesBytesAndShowsTheirListing() {
   QCOMPARE(serialize(other.session.pipeline().document()), serialize(f.session.pipeline().document()));
   QVERIFY(other.session.pipeline().path().isEmpty());
   QVERIFY(other.window.message().contains(path));
+  const auto buttons = other.window.findChild<MessageBar*>()->findChildren<QToolButton*>();
+  const auto load = std::ranges::find(buttons, QStringLiteral("Load weights"), &QToolButton::text);
+  QVERIFY(load != buttons.end() && (*load)->isVisibleTo(&other.window));
+  (*load)->click();
+  const Result<NamedTensors> weights = readSafetensors(other.session.setup().tensorsFile().toStdString());
+  QVERIFY2(weights, qPrintable(other.window.message()));
+  QVERIFY(std::ranges::any_of(*weights, [](const auto& tensor) { return tensor.first == "fc.weight"; }));
+  QVERIFY(!(*load)->isVisibleTo(&other.window));
 }
 
 void ExportTest::anImportedModelNamesItsOpenExtents() {

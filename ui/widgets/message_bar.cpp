@@ -7,6 +7,8 @@
 
 #include <QHBoxLayout>
 
+#include <utility>
+
 namespace fuseline::ui {
 
 namespace {
@@ -24,9 +26,10 @@ QString beginningOf(const QString& text) {
 }  // namespace
 
 MessageBar::MessageBar(const Theme& theme, QWidget* parent)
-    : QWidget(parent), m_label(new QLabel(this)), m_details(new QToolButton(this)) {
+    : QWidget(parent), m_label(new QLabel(this)), m_offer(new QToolButton(this)), m_details(new QToolButton(this)) {
   m_label->setWordWrap(true);
   m_label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  m_offer->setAccessibleName(tr("Suggested action"));  // until there is one
   m_details->setText(tr("Details"));
   m_details->setToolTip(tr("Show the whole message"));
   auto* close = new QToolButton(this);
@@ -34,10 +37,14 @@ MessageBar::MessageBar(const Theme& theme, QWidget* parent)
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(12, 6, 8, 6);
   row->addWidget(m_label, 1);
-  for (QToolButton* button : {m_details, close}) {
-    button->setAutoRaise(true);
+  for (QToolButton* button : {m_offer, m_details, close}) {
+    button->setAutoRaise(button != m_offer);
     row->addWidget(button, 0, Qt::AlignTop);
   }
+  connect(m_offer, &QToolButton::clicked, this, [this] {
+    m_offer->hide();
+    std::exchange(m_offered, nullptr)();
+  });
   connect(m_details, &QToolButton::clicked, this, &MessageBar::showDetails);
   connect(close, &QToolButton::clicked, this, &QWidget::hide);
   useMessageGround(*this, theme);
@@ -48,6 +55,15 @@ void MessageBar::setText(const QString& text) {
   m_text = text;
   m_label->setText(beginningOf(text));
   m_details->setVisible(m_label->text() != text.trimmed());
+  m_offer->hide();
+}
+
+void MessageBar::offer(const QString& label, const QString& tip, std::function<void()> action) {
+  m_offered = std::move(action);
+  m_offer->setText(label);
+  m_offer->setAccessibleName(label);
+  m_offer->setToolTip(tip);
+  m_offer->show();
 }
 
 void MessageBar::showDetails() { TextDialog(tr("Message"), {}, m_text, this).exec(); }

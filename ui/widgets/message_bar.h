@@ -8,6 +8,8 @@
 #include <QToolButton>
 #include <QWidget>
 
+#include <functional>
+
 namespace fuseline::ui {
 
 class MessageBar : public QWidget {
@@ -17,6 +19,8 @@ class MessageBar : public QWidget {
   explicit MessageBar(const Theme& theme, QWidget* parent = nullptr);
 
   void setText(const QString& text);
+  /// A button for what the text suggests, until the next text or until it was pressed.
+  void offer(const QString& label, const QString& tip, std::function<void()> action);
   /// All of it.
   const QString& text() const { return m_text; }
 
@@ -25,6 +29,8 @@ class MessageBar : public QWidget {
 
   QString m_text;
   QLabel* m_label;
+  QToolButton* m_offer;
+  std::function<void()> m_offered;
   QToolButton* m_details;
 };
 

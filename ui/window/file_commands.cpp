@@ -117,9 +117,11 @@ bool FileCommands::open(const QString& path) {
   const bool isRun = isRunFile(path);
   if (!show(path, isRun ? readRunFile : readPipelineFile)) return false;
   if (isRun) Q_EMIT runOpened();
-  if (!isRun && m_session.pipeline().path().isEmpty())
+  if (!isRun && m_session.pipeline().path().isEmpty()) {
     say((QStringList{tr("Imported from %1. Save asks for a name.").arg(path)} + m_session.pipeline().notes())
             .join(u' '));
+    Q_EMIT imported(path);
+  }
   m_recentFiles.add(path);
   return true;
 }
@@ -157,24 +159,29 @@ void FileCommands::fillRecentMenu(QMenu& menu) {
   connect(clear, &QAction::triggered, this, [this] { m_recentFiles.clear(); });
 }
 
+namespace {
+
+QAction* addExample(QMenu& menu, const MeasuredExample& example) {
+  QString text = example.text;
+  QAction* action = menu.addAction(text.replace(u'&', QStringLiteral("&&")));
+  action->setEnabled(example.problem.isEmpty());
+  action->setToolTip(example.problem.isEmpty() ? example.path : example.problem);
+  return action;
+}
+
+}  // namespace
+
 void FileCommands::fillExamplesMenu(QMenu& menu) {
   menu.clear();
-  for (const MeasuredExample& example : measuredExamples(m_exampleFolders)) addExample(menu, example);
+  for (const MeasuredExample& example : measuredExamples(m_exampleFolders))
+    connect(addExample(menu, example), &QAction::triggered, this, [this, path = example.path] {
+      if (mayDiscard()) open(path);
+    });
   if (!menu.isEmpty()) return;
   QAction* none =
       menu.addAction(tr("No measured examples installed. Record some on a GPU: fuseline-bench gpu --records FOLDER"));
   none->setToolTip(tr("Searched for run files (*.fuserun) in: %1").arg(m_exampleFolders.join(tr(" and "))));
   none->setEnabled(false);
-}
-
-void FileCommands::addExample(QMenu& menu, const MeasuredExample& example) {
-  QString text = example.text;
-  QAction* action = menu.addAction(text.replace(u'&', QStringLiteral("&&")));
-  action->setEnabled(example.problem.isEmpty());
-  action->setToolTip(example.problem.isEmpty() ? example.path : example.problem);
-  connect(action, &QAction::triggered, this, [this, path = example.path] {
-    if (mayDiscard()) open(path);
-  });
 }
 
 // ------------------------------------------------------------------------------------------------------------- saving

@@ -17,7 +17,6 @@
 namespace fuseline::ui {
 
 class Autosave;
-struct MeasuredExample;
 
 class FileCommands : public QObject {
   Q_OBJECT
@@ -76,6 +75,8 @@ class FileCommands : public QObject {
   /// Message that needs no attention.
   void hint(const QString& sentence);
   void runOpened();
+  /// A pipeline was imported from this file, after message() told of it.
+  void imported(const QString& path);
   /// The user wants to see what the file holds beside what is here.
   void compareWithFileWanted();
 
@@ -93,7 +94,6 @@ class FileCommands : public QObject {
   /// Whether something is here that the file does not hold.
   bool isUnsaved();
   bool mayStopRun();
-  void addExample(QMenu& menu, const MeasuredExample& example);
 
   Session& m_session;
   QWidget& m_window;

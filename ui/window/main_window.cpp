@@ -20,6 +20,7 @@
 #include "ui/outline/outline_panel.h"
 #include "ui/problems/problems_panel.h"
 #include "ui/roofline/roofline_panel.h"
+#include "ui/runs/model_weights.h"
 #include "ui/runs/run_bar.h"
 #include "ui/runs/runs_panel.h"
 #include "ui/session/baseline_memory.h"
@@ -218,6 +219,9 @@ void MainWindow::connectFiles() {
   connect(m_tourBar, &TourBar::paneWanted, this, &MainWindow::showPane);
   connect(m_tourBar, &TourBar::interrupted, m_status, &StatusLine::say);
   connect(m_files, &FileCommands::message, this, &MainWindow::showMessage);
+  auto* weights = new ModelWeights(m_session, *m_message, *this);
+  connect(m_files, &FileCommands::imported, weights, &ModelWeights::offer);
+  connect(weights, &ModelWeights::message, this, &MainWindow::showMessage);
   connect(m_files, &FileCommands::hint, m_status, &StatusLine::say);
   connect(m_files, &FileCommands::runOpened, this, &MainWindow::showTimings);
 }

@@ -1,0 +1,55 @@
+// The model is read again on another thread: an import without weights takes a fraction of the time and memory.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/runs/model_weights.h"
+
+#include "core/export/onnx/onnx_import.h"
+#include "core/tensor/safetensors.h"
+#include "ui/theme/format.h"
+#include "ui/widgets/long_job.h"
+
+#include <QFileInfo>
+
+#include <filesystem>
+#include <string>
+
+namespace fuseline::ui {
+
+namespace {
+
+/// Number of tensors written. Errors: the model has none, or they cannot be read or written.
+Result<std::size_t> writeWeightsOf(const std::filesystem::path& model, const std::filesystem::path& file) {
+  const Result<ImportedPipeline> imported = importOnnx(model, {.takesWeights = true});
+  if (!imported) return imported.error();
+  if (imported->weightsProblem) return *imported->weightsProblem;
+  if (imported->weights.empty()) return Error{model.string() + ": the model has no weights for these ops."};
+  if (Result<void> written = writeSafetensors(file, imported->weights); !written) return written.error();
+  return imported->weights.size();
+}
+
+}  // namespace
+
+ModelWeights::ModelWeights(Session& session, MessageBar& bar, QWidget& window)
+    : QObject(&window), m_session(session), m_bar(bar), m_window(window) {}
+
+void ModelWeights::offer(const QString& path) {
+  if (!isOnnxFile(path.toStdString()) || !m_folder.isValid()) return;
+  m_bar.offer(tr("Load weights"), tr("Runs use the weights of the model instead of random ones"),
+              [this, path] { load(path); });
+}
+
+void ModelWeights::load(const QString& path) {
+  const QString name = QFileInfo(path).completeBaseName();
+  const QString file = m_folder.filePath(name + QStringLiteral(".safetensors"));
+  const auto written =
+      resultUnlessCanceled(m_window, tr("Reading the weights of %1…").arg(QFileInfo(path).fileName()),
+                           [path, file] { return writeWeightsOf(path.toStdString(), file.toStdString()); });
+  if (!written) return;
+  if (!*written) return Q_EMIT message(toQt(written->error().message), Severity::Error);
+  m_session.setup().setTensorsFile(file);
+  Q_EMIT message(
+      tr("Runs use %1 of %2. Run > Use random tensors goes back to random weights.")
+          .arg(counted(static_cast<qsizetype>(**written), tr("tensor"), tr("tensors")), QFileInfo(path).fileName()),
+      Severity::Note);
+}
+
+}  // namespace fuseline::ui
