@@ -231,7 +231,8 @@ std::vector<TimingsColumn> furtherColumns() {
        .value = quartileRange},
       {.id = "percentile5",
        .heading = "P5 (%1)",
-       .tip = "5th percentile: 5 % of the rounds were faster than this time. Figures are of the fused plan; those of replaced ops are of the unfused "
+       .tip = "5th percentile: 5 % of the rounds were faster than this time. Figures are of the fused plan; those of "
+              "replaced ops are of the unfused "
               "plan",
        .format = Format::Time,
        .unit = time,
