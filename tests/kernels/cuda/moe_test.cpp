@@ -135,7 +135,7 @@ TEST_F(CudaExperts, OfAWholeLayerTrainLikeTheReference) {
 
 /// Each update sends tokens to other experts, so the sizes differ from run to run.
 TEST_F(CudaExperts, GetOtherTokensWhenTheRouterIsTrained) {
-  const Graph graph = wholeLayer().withOptimizer({.lr = 0.02});
+  const Graph graph = wholeLayer().withOptimizer(AdamW{.lr = 0.02});
   const RunResults expected = trainedResults(graph, makeReferenceBackend(), 3);
   EXPECT_EQ(firstDifferenceInNorm(trainedResults(graph, *cudaTestBackend(), 3), expected, 1e-3), "");
 }
