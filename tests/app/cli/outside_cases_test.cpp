@@ -142,7 +142,10 @@ TEST(OutsideCases, OfReportsAreDecidedAsTheFieldDoes) {
             {"stays in bf16"}},
            {"19_small_layer.fuseline", "fuse {} --recipe delayed", 0, {"saves 3.3 us, costs 9 us", "recipe-small"}},
            {"21_add_reshape_norm.fuseline", "suggest {}", 0, {"1. Move rs before add"}},
-           {"22_norm_read_by_two_linears.fuseline", "suggest {} --recipe mxfp8", 0, {"1. Merge q, k into one layer"}}})
+           {"22_norm_read_by_two_linears.fuseline",
+            "fuse {} --recipe mxfp8 --stage plan",
+            0,
+            {"k : q.input@rowwise, k.weight@rowwise"}}})
     expectResult(each, folder);
   const std::string text = fuseline("fuse 12_llama_80_layers.fuseline --recipe mxfp8", {}, folder).err;
   EXPECT_LE(std::ranges::count(text, '\n'), 10) << text;
