@@ -180,7 +180,7 @@ void addEditVerb(CLI::App& app, Context& context) {
   CLI::App* verb = addVerb(app, context, "edit", "Apply edits to a pipeline, in the given order, and show the changes.",
                            options, edit, editSchema);
   options->verb = verb;
-  verb->add_option("FILE", options->file, "Pipeline (*.fuseline)")->required();
+  verb->add_option("FILE", options->file, "Pipeline (*.fuseline), ONNX model, or config.json of a model")->required();
   addEdits(*verb, *options);
   CLI::Option* inPlace = verb->add_flag("--in-place", options->isInPlace, "Write the changed pipeline back to FILE");
   verb->add_option("-o,--output", options->output, "File for the changed pipeline (default: standard output)")

@@ -155,7 +155,7 @@ void addSpecOptions(CLI::App& verb, RunSpec& spec, SpecGroup group) {
 }
 
 void addFileOptions(CLI::App& verb, PipelineOptions& options) {
-  verb.add_option("FILE", options.file, "Pipeline (*.fuseline)")->required();
+  verb.add_option("FILE", options.file, "Pipeline (*.fuseline), ONNX model, or config.json of a model")->required();
   addReadingOptions(verb, options);
 }
 

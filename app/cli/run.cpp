@@ -619,7 +619,7 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
   verb.add_flag("--quiet", options.isQuiet, "Print no table and no progress");
   verb.add_option(
           "--fail-if", options.gates,
-          "Exit with code 5 if METRIC>LIMIT. Metrics: error (fused against unfused), float-error (unfused against "
+          "Exit with code 5 if METRIC>LIMIT, or if a result has NaN. Metrics: error (fused against unfused), float-error (unfused against "
           "float32). Limits: tolerance (that of each tensor), or a percentage such as 0.5%")
       ->type_name("GATE")
       ->allow_extra_args(false);

@@ -228,7 +228,7 @@ void addSweepVerb(CLI::App& app, Context& context) {
   options->spec.measuresPeaks = false;  // at every point anew, unless somebody asks for it
   CLI::App* verb =
       addVerb(app, context, "sweep",
-              "Measure a pipeline at many sizes, and find the break-even size, from which fusing is faster.", options,
+              "Measure a pipeline at many sizes, and find the break-even size, above which fusing is faster.", options,
               sweepSizes, sweepSchema);
   verb->add_option("--over", options->axes,
                    "Axis: M=128:16384:x2, M=128:1024:+128, M=512,1024,4096, ranks=1,2,4 or recipe=none,mxfp8. Several "

@@ -28,7 +28,7 @@ BaseCanvas::BaseCanvas(Session& session, PipelineComparison& comparison, GraphVi
       m_canvas(new QGraphicsView(this)),
       m_title(new QLabel(m_canvas)) {
   m_toggle->setCheckable(true);
-  m_toggle->setToolTip(tr("Show the other pipeline at the left. Both canvases pan and zoom together."));
+  m_toggle->setToolTip(tr("Show the other pipeline on the left. Both canvases pan and zoom together."));
   m_title->setContentsMargins(10, 6, 10, 6);
   createCanvas();
   auto* layout = new QVBoxLayout(this);

@@ -1,4 +1,4 @@
-// BaseCanvas: the base of a comparison as a second canvas at the left, which pans and zooms with the first.
+// BaseCanvas: the base of a comparison as a second canvas on the left, which pans and zooms with the first.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -38,7 +38,7 @@ PlanningNote::PlanningNote(const OpenPipeline& pipeline, const LivePlan& plan, Q
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(m_text);
   layout->addWidget(m_bar);
-  m_cancel = buttonIn(*layout, tr("Cancel"), tr("Keep the plan of the pipeline before the last edit"));
+  m_cancel = buttonIn(*layout, tr("Cancel"), tr("Keep showing the plan from before the last edit"));
   m_again = buttonIn(*layout, tr("Plan now"), tr("Plan the pipeline as it is now"));
   m_patience.setSingleShot(true);
   m_patience.setInterval(kPlanningMs);

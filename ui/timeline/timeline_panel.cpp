@@ -34,7 +34,7 @@ QString methodText(const RunRecord& record) {
 }
 
 QString captionOf(const LastRun& run) {
-  return TimelinePanel::tr("Round with the median total of each plan") + QStringLiteral(" · ") +
+  return TimelinePanel::tr("For each plan, the round with the median total time") + QStringLiteral(" · ") +
          methodText(run.record).toHtmlEscaped();
 }
 

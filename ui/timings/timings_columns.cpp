@@ -248,7 +248,7 @@ std::vector<TimingsColumn> furtherColumns() {
        .heading = "Host (%1)",
        .name = "Host launch time (%1)",
        .tip =
-           "Host time to launch the step, in the round of the timeline.\nAvailable if launches were timed one by one",
+           "Host time to launch the step, in the round that the timeline shows.\nAvailable if launches were timed one by one",
        .format = Format::Time,
        .unit = time,
        .value = [](const TimingsRow& row) { return fact(row, &StepFacts::hostLaunchNs); }},

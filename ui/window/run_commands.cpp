@@ -107,7 +107,7 @@ void RunCommands::addCopyCommands(QMenu& menu) {
   })->setToolTip(tr("Copy the command line that does the same as Run"));
   add(*commands, tr("For &Nsight Systems"), {}, [this] {
     copyCommand(nsysCommand);
-  })->setToolTip(tr("Copy the same command line under nsys, with an NVTX range for each step"));
+  })->setToolTip(tr("Copy a command line that runs this pipeline under nsys, with an NVTX range for each step"));
 }
 
 /// Copies a command for the pipeline's file, which does not have unsaved changes.
