@@ -170,7 +170,8 @@ void addFusionOptions(CLI::App& verb, PipelineOptions& options) {
       ->type_name("RULE[@OP]")
       ->allow_extra_args(false);
   verb.add_option("--with", options.switches.with,
-                  "Request a fusion that is not used by default because it costs time or another fusion gains more")
+                  "Request a fusion that is not used by default: one that costs time, or that loses to another with a "
+                  "larger gain")
       ->type_name("RULE[@OP]")
       ->allow_extra_args(false);
   verb.add_option("--measured", options.measuredFiles,

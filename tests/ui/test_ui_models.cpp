@@ -425,7 +425,7 @@ void ModelsTest::gainsAreToldAsPredictedAndAsMeasured() {
   MeasuredGain gain{.gainNs = -2500, .speedup = 0.9, .speedupLow = 0.88, .speedupHigh = 0.92, .device = "a CPU"};
   attempt.measured = std::make_shared<const MeasuredGain>(gain);
   QCOMPARE(measuredText(attempt),
-           QStringLiteral("Measured to lose 2.5 µs (0.90×, 95 % interval 0.88 to 0.92) on a CPU."));
+           QStringLiteral("Measured: costs 2.5 µs (0.90×, 95 % interval 0.88 to 0.92) on a CPU."));
   gain.speedupHigh = 1.1;
   attempt.measured = std::make_shared<const MeasuredGain>(gain);
   QCOMPARE(measuredText(attempt),

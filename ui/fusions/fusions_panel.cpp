@@ -146,7 +146,8 @@ void FusionsPanel::addSlowerNote(const AttemptList& list) {
   const QString fusions = counted(numSlower, tr("fusion"), tr("fusions"));
   auto* button = new ElidedButton(tr("Switch off %1 measured as slower").arg(fusions), m_list);
   button->setToolTip(
-      tr("Switches off each listed fusion at its ops only. Later runs use the new plan. Can be undone."));
+      tr("Switches the listed fusions off for these ops; elsewhere their rules stay on. Later runs use the new plan. "
+         "Can be undone."));
   const Edit edit = switchOffHere(m_session.pipeline().document(), m_session.plan().analysis()->graph(), slower);
   connect(button, &QPushButton::clicked, this, [this, edit] { m_session.pipeline().apply(edit); });
   m_cards->addWidget(button, 0, Qt::AlignLeft);

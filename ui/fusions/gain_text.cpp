@@ -49,7 +49,7 @@ QString measuredText(const Attempt& attempt) {
       translated("(%1×, 95 % interval %2 to %3) on %4")
           .arg(ratio(gain.speedup), ratio(gain.speedupLow), ratio(gain.speedupHigh), toQt(gain.device));
   if (!gain.isClear()) return translated("No significant difference measured %1.").arg(interval);
-  const QString verb = gain.isFaster() ? translated("Measured to save %1 %2.") : translated("Measured to lose %1 %2.");
+  const QString verb = gain.isFaster() ? translated("Measured: saves %1 %2.") : translated("Measured: costs %1 %2.");
   return verb.arg(formatDurationNs(std::abs(gain.gainNs)), interval);
 }
 

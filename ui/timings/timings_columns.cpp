@@ -187,8 +187,8 @@ std::vector<TimingsColumn> firstColumns() {
       {.id = "slowestRank",
        .heading = "Slowest rank",
        .tip = "Rank with the longest median time, and its excess over the fastest rank. In a "
-              "collective that is the rank that arrived first, because it waited for the others. In a plan's row, "
-              "only computing time is compared",
+              "collective, the slowest rank is the one that arrived first, because it waited for the others. In a "
+              "plan's row, only computing time is compared",
        .format = Format::Digits,
        .value = slowestExcess,
        .words = [](const TimingsRow& row) { return toQt(slowestRankText(fact(row, &StepFacts::rankNs))); }},
@@ -247,8 +247,8 @@ std::vector<TimingsColumn> furtherColumns() {
       {.id = "host",
        .heading = "Host (%1)",
        .name = "Host launch time (%1)",
-       .tip =
-           "Host time to launch the step, in the round that the timeline shows.\nAvailable if launches were timed one by one",
+       .tip = "Host time to launch the step, in the round that the timeline shows.\nAvailable if launches were timed "
+              "one by one",
        .format = Format::Time,
        .unit = time,
        .value = [](const TimingsRow& row) { return fact(row, &StepFacts::hostLaunchNs); }},
