@@ -113,7 +113,7 @@ QVariant NumericsModel::headerData(int section, Qt::Orientation orientation, int
                     tr("Largest difference from float32"),
                     tr("1 minus the cosine similarity with float32"),
                     tr("99 % of the elements differ from float32 by at most this many ulp (of the tensor's dtype)"),
-                    tr("Largest difference from float32 as a fraction of the tolerance; at most 1 passes"),
+                    tr("Largest difference from float32, as a fraction of the tolerance; passes if it is 1 or less"),
                     tr("Difference between the fused and the unfused plan: RMS, and fraction of the tolerance. –: the "
                        "fused plan does not store this tensor")}[static_cast<std::size_t>(section)];
 }
