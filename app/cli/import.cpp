@@ -4,6 +4,7 @@
 #include "app/cli/verbs.h"
 #include "core/document/file_format.h"
 #include "core/export/model/model_import.h"
+#include "core/export/model/weight_files.h"
 #include "core/export/onnx/onnx_import.h"
 #include "core/profile/run_file.h"
 #include "core/runtime/measured_pipeline.h"
@@ -44,14 +45,16 @@ Result<ImportedPipeline> pipelineOfRun(const std::string& path) {
   return ImportedPipeline{.document = std::move(pipeline->document)};
 }
 
-/// The weights are beside the config, unless said otherwise.
+/// They are beside the config, unless said otherwise.
+std::filesystem::path weightsPath(const ImportOptions& options) {
+  if (!options.weightsFrom.empty()) return options.weightsFrom;
+  return std::filesystem::absolute(options.file).parent_path();
+}
+
 Result<ImportedPipeline> pipelineOfModel(const ImportOptions& options) {
   ModelImportOptions model{.layers = options.layers};
   if (!options.dtype.empty()) model.dtype = parseDType(options.dtype);
-  if (!options.weights.empty())
-    model.weights = options.weightsFrom.empty() ? std::filesystem::path(options.file).parent_path()
-                                                : std::filesystem::path(options.weightsFrom);
-  if (model.weights && model.weights->empty()) model.weights = ".";
+  if (!options.weights.empty()) model.weights = weightsPath(options);
   return importModel(options.file, model);
 }
 
@@ -81,6 +84,13 @@ Result<void> writeWeights(const ImportedPipeline& imported, const ImportOptions&
   return {};
 }
 
+/// Where nobody can read, reading will say so.
+void addWeightsRead(const ImportOptions& options, std::vector<NamedFile>& read) {
+  const std::string option = options.weightsFrom.empty() ? "FILE's weights" : "--weights-from";
+  if (const Result<WeightFiles> weights = WeightFiles::open(weightsPath(options)))
+    for (const std::filesystem::path& file : weights->files()) read.emplace_back(option, file.string());
+}
+
 Result<void> checkOptions(const ImportOptions& options) {
   const bool isModel = isModelConfig(options.file);
   if (!options.weights.empty() && !isOnnxFile(options.file) && !isModel)
@@ -94,8 +104,9 @@ Result<void> checkOptions(const ImportOptions& options) {
         ErrorKind::Usage};
   if (!options.weightsFrom.empty() && options.weights.empty())
     return Error{"--weights-from: the file to write is missing. Add --weights OUT.safetensors.", ErrorKind::Usage};
-  const VerbFiles files{.read = {{"FILE", options.file}},
-                        .written = {{"-o", options.output}, {"--weights", options.weights}}};
+  VerbFiles files{.read = {{"FILE", options.file}},
+                  .written = {{"-o", options.output}, {"--weights", options.weights}}};
+  if (isModel && !options.weights.empty()) addWeightsRead(options, files.read);
   return checkOutputs(files, options.replaces);
 }
 

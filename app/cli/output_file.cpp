@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/output_file.h"
 
+#include "core/export/model/weight_files.h"
 #include "core/export/onnx/onnx_data_files.h"
 #include "core/export/onnx/onnx_import.h"
 #include "core/support/atomic_file.h"
@@ -22,15 +23,26 @@ namespace fs = std::filesystem;
 fs::path placeOf(const std::string& file) {
   std::error_code problem;
   const fs::path place = fs::weakly_canonical(fs::absolute(writtenFile(file), problem), problem);
-  return problem ? fs::path(file) : place;
+  if (problem) return file;
+  return place.has_filename() ? place : place.parent_path();
 }
 
 using SeenFiles = std::map<fs::path, std::string>;
+
+/// A folder of weights, or that of an index of weights: of the latter also files that it does not name.
+fs::path weightsFolder(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return path;
+  return path.filename().string().ends_with(".safetensors.index.json") ? path.parent_path() : fs::path();
+}
 
 /// A model's tensors may be in files beside it.
 void addRead(const NamedFile& file, SeenFiles& seen) {
   if (file.second.empty()) return;
   seen.emplace(placeOf(file.second), file.first);
+  const fs::path folder = weightsFolder(placeOf(file.second));
+  if (const Result<std::vector<fs::path>> weights = safetensorsIn(folder); weights && !folder.empty())
+    for (const fs::path& each : *weights) seen.emplace(placeOf(each.string()), file.first);
   if (!isOnnxFile(file.second)) return;
   for (const fs::path& data : onnxDataFiles(file.second))
     seen.emplace(placeOf(data.string()), fmt::format("{}'s data", file.first));

@@ -27,7 +27,7 @@ class LoneRank final : public Communicator {
   void barrier() override {}
   void abort(std::string_view) noexcept override {}
   std::vector<std::pair<std::string, std::string>> details() const override {
-    return {{"communicator", "none: there are no other ranks"}, {"sums", "not added"}};
+    return {{"communicator", "none: there are no other ranks"}, {"sums", "none: one rank"}};
   }
 
  private:

@@ -322,7 +322,7 @@ class DocumentReader {
     if (parts.size() == 4 && isFrameArea(parts[0], parts[1], parts[2], parts[3]))
       return FrameArea{parts[0], parts[1], parts[2], parts[3]};
     m_reader.wrongType(*i, pointer + "/area",
-                       fmt::format("four integers: x and y, not beyond {}, width and height, from 1 to {}",
+                       fmt::format("four integers: x and y (magnitude at most {}), width and height (1 to {})",
                                    kMaxFramePlace, kMaxFrameSide),
                        extra, "area", Severity::Warning);
     return std::nullopt;

@@ -27,7 +27,7 @@ struct Describe {
     return fmt::format("{} {}.{}", edit.value.is_null() ? "Reset" : "Set", edit.id, edit.name);
   }
   std::string operator()(const SetBypassed& edit) const {
-    return (edit.bypassed.value_or(false) ? "Bypass " : "Use again ") + edit.id;
+    return (edit.bypassed.value_or(false) ? "Bypass " : "Re-enable ") + edit.id;
   }
   std::string operator()(const AddWire& edit) const {
     return fmt::format("Connect {} to {}", toString(edit.wire.from), toString(edit.wire.to));

@@ -218,15 +218,17 @@ Json blocksSection() {
 
 Json weightsSection() {
   const Json text = {{"type", "string"}};
-  const Json entry =
-      object({{"parameter", {{"type", "string"}, {"description", "Its name; {} is the number of the layer."}}},
-              {"tensors", listOf(text, "Names in the model's files, concatenated along the first axis.")},
-              {"order", {{"enum", {"as_stored", "transposed", "heads_together", "experts", "pairs_apart"}}}},
-              {"heads", {{"type", "integer"}, {"minimum", 1}}},
-              {"rows", listOf({{"type", "integer"}, {"minimum", 1}}, "Rows of each tensor, where they differ.")},
-              {"together",
-               {{"type", "string"}, {"description", "Name of the tensor that stacks all experts, in some files."}}}},
-             {"parameter", "tensors", "order"});
+  const Json entry = object(
+      {{"parameter", {{"type", "string"}, {"description", "Its name; {} is the number of the layer."}}},
+       {"tensors", listOf(text, "Names in the model's files, concatenated along the first axis.")},
+       {"order", {{"enum", {"as_stored", "transposed", "heads_together", "experts", "pairs_apart"}}}},
+       {"heads", {{"type", "integer"}, {"minimum", 1}}},
+       {"rows",
+        listOf({{"type", "integer"}, {"minimum", 1}}, "Number of rows of each tensor, if the tensors differ in it.")},
+       {"together",
+        {{"type", "string"},
+         {"description", "Name of the stacked tensor, for files that store all experts in one tensor."}}}},
+      {"parameter", "tensors", "order"});
   return listOf(entry, "Tensor names of the parameters in the model's own safetensors files. Since format 1.4.");
 }
 

@@ -420,7 +420,7 @@ Result<Edit> toggleBypass(const PipelineDocument& document, const std::set<std::
       script.add(SetBypassed{.id = op->id, .bypassed = isUsed ? std::optional(true) : std::nullopt});
   const std::string problem = isUsed ? bypassProblem(document, script.document()) : std::string();
   if (!problem.empty()) return Error{problem};
-  return std::move(script).finish(countLabel(isUsed ? "Bypass" : "Use again", ops.size()));
+  return std::move(script).finish(countLabel(isUsed ? "Bypass" : "Re-enable", ops.size()));
 }
 
 }  // namespace fuseline

@@ -180,8 +180,8 @@ class StepTable {
                 line("bytes, counted", formatBytes(step.bytes) + rateText(step.bytes, timeNs, "GB/s")) +
                 line("operations, counted",
                      formatFlops(static_cast<double>(step.flops)) + rateText(step.flops, timeNs, "GFLOP/s")) +
-                line("does besides", fmt::format("{}", fmt::join(step.absorbs, ", "))) +
-                line("made as", fmt::format("{}", fmt::join(step.ways, "; "))) + line("note", step.note);
+                line("merged steps", fmt::format("{}", fmt::join(step.absorbs, ", "))) +
+                line("algorithms", fmt::format("{}", fmt::join(step.ways, "; "))) + line("note", step.note);
     for (const ActivityRecord& kernel : step.activities)
       list += line(formatDuration(summarize(kernel.samplesNs).median),
                    fmt::format("{} ({})", kernel.name, kernel.configuration));

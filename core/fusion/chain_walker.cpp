@@ -247,8 +247,8 @@ class ChainWalker {
     const Use& use = value.uses.front();
     const std::string& port = m_graph.node(use.node).operation->inputs[static_cast<std::size_t>(use.slot)].name;
     if (use.slot != 0 && fitsStep(use.node, step))
-      return fmt::format("{} is followed by {}, but on its input {}; the rule follows the main input x.", after,
-                         nameOf(m_graph, use.node), port);
+      return fmt::format("{} is followed by {}, but feeds its input {}, and the rule follows only the main input x.",
+                         after, nameOf(m_graph, use.node), port);
     return fmt::format("{} is followed by {}, not {}.", after, nameOf(m_graph, use.node), expected);
   }
 

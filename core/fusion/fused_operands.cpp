@@ -221,9 +221,10 @@ class FusedOperandPass {
       return refuse(attempt, Outcome::ConditionFailed,
                     fmt::format("{} passes its input on, so it writes no tensor that could be quantized.", id));
     if (attempt.rule->findsAmaxOnly)
-      return refuse(
-          attempt, Outcome::ConditionFailed,
-          fmt::format("{} passes the gradient on while it sums it, but this scale needs the amax first.", id));
+      return refuse(attempt, Outcome::ConditionFailed,
+                    fmt::format("{} sums the gradient in the pass that would quantize it, but this scale needs the "
+                                "amax before that pass.",
+                                id));
     return readsPlainly(reading.operand) &&
            refuse(attempt, Outcome::ConditionFailed,
                   fmt::format("{} passes the gradient on, and a GEMM also reads it in high precision.", id));

@@ -95,7 +95,7 @@ std::optional<Refusal> refuseProducers(const Match& match, const EntryList& entr
     const NodeId producer = match.graph.value(input).producer;
     if (producer >= 0 && !contains(match, producer) && entries.place(producer) >= match.nodes.back())
       return Refusal{.outcome = Outcome::OutsideUse,
-                     .explanation = fmt::format("{} needs the result of {}, which runs only after it.", node.id,
+                     .explanation = fmt::format("{0} needs the result of {1}, but {1} runs after {0}.", node.id,
                                                 nameOf(match.graph, producer))};
   }
   return std::nullopt;

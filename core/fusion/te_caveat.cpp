@@ -13,7 +13,7 @@ std::string teCaveat(const Graph& graph, const FusionRule& rule, std::span<const
   if (!rule.teVariable.empty()) return fmt::format("in TransformerEngine only with {}=1", rule.teVariable);
   for (const InPlaceHazard& hazard : hazards)
     if (std::ranges::find(nodes, hazard.node) != nodes.end())
-      return fmt::format("not after `export --to te`, which sets in_place of {} to false: {}",
+      return fmt::format("not fused in the module of `export --to te`, which sets in_place of {} to false: {}",
                          graph.node(hazard.node).id, hazard.reason);
   return {};
 }

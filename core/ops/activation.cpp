@@ -89,9 +89,10 @@ std::int64_t interleaveOf(const Attributes& attributes) {
 std::optional<Error> checkInterleave(const std::string& name, const Attributes& attributes, const TensorSpec& x) {
   const std::int64_t interleave = interleaveOf(attributes);
   if (interleave == 0 || x.cols() % (2 * interleave) == 0) return std::nullopt;
-  return Error{fmt::format(
-      "{}: the last axis of x has {} elements, but with {} {} it must be a multiple of {}, one block of each half.",
-      name, x.cols(), kInterleave, interleave, 2 * interleave)};
+  return Error{
+      fmt::format("{}: the last axis of x has {} elements, but with {} {} it must be a multiple of {} (a block of a "
+                  "and a block of b).",
+                  name, x.cols(), kInterleave, interleave, 2 * interleave)};
 }
 
 Result<OperationSpecs> inferHalved(const std::string& name, const TensorSpec& x) {

@@ -141,26 +141,28 @@ Tensor drawTargets(const DrawArguments& arguments) {
 }
 
 std::vector<AttributeSpec> attributes() {
-  return {{.name = "ignore_index",
-           .type = AttributeType::Integer,
-           .defaultValue = std::int64_t{-100},
-           .help = "Rows with this target are ignored: no loss, no gradient, not part of the mean."},
-          {.name = "reduction",
-           .type = AttributeType::Text,
-           .defaultValue = std::string("mean"),
-           .choices = {"mean", "sum", "none"},
-           .help = "Reduction of the row losses; none: one loss per row. The mean of no rows is 0."},
-          {.name = "label_smoothing",
-           .type = AttributeType::Real,
-           .defaultValue = 0.0,
-           .minimum = 0.0,
-           .maximum = 1.0,
-           .help = "Share of the target that is spread over all classes; less than 1."},
-          {.name = "lse_square_scale",
-           .type = AttributeType::Real,
-           .defaultValue = 0.0,
-           .minimum = 0.0,
-           .help = "Adds this times the square of the log-sum-exp to the loss of each row (z-loss)."}};
+  return {
+      {.name = "ignore_index",
+       .type = AttributeType::Integer,
+       .defaultValue = std::int64_t{-100},
+       .help = "Rows with this target are ignored: no loss, no gradient, not part of the mean."},
+      {.name = "reduction",
+       .type = AttributeType::Text,
+       .defaultValue = std::string("mean"),
+       .choices = {"mean", "sum", "none"},
+       .help = "Reduction of the row losses; none: one loss per row. The mean of no rows is 0."},
+      {.name = "label_smoothing",
+       .type = AttributeType::Real,
+       .defaultValue = 0.0,
+       .minimum = 0.0,
+       .maximum = 1.0,
+       .help = "Share of the target that is spread over all classes; less than 1."},
+      {.name = "lse_square_scale",
+       .type = AttributeType::Real,
+       .defaultValue = 0.0,
+       .minimum = 0.0,
+       .help =
+           "Coefficient of the z-loss: the square of the log-sum-exp of each row times this is added to its loss."}};
 }
 
 OperationCall exampleCall(std::int64_t elements, DType dtype) {
@@ -182,8 +184,8 @@ BasicOperation cross_entropy() {
           "y = mean over rows of (1 - s) (l - x[target]) + s (l - mean(x)) + z l^2, l = log(sum(exp(x))), s "
           "label_smoothing, z lse_square_scale",
       .derivative =
-          "dx = dy / n (softmax(x) (1 + 2 z l) - s / V), at the target less dy / n (1 - s); n the rows that "
-          "count",
+          "dx = dy / n (softmax(x) (1 + 2 z l) - s / V), minus dy / n (1 - s) at the target; n the number of rows that "
+          "are not ignored",
       .source =
           "torch.nn.CrossEntropyLoss; TransformerEngine parallel_cross_entropy; z-loss: Chowdhery et al. 2022, "
           "arXiv:2204.02311",

@@ -309,8 +309,8 @@ std::vector<AttributeSpec> softmaxAttributes() {
        .type = AttributeType::Text,
        .defaultValue = std::string("no_bias"),
        .choices = {"no_bias", "pre_scale_bias", "post_scale_bias", "alibi"},
-       .help = "Bias added to the scores: a further input, before or after softmax_scale, or a slope by distance "
-               "(alibi)."},
+       .help = "Bias added to the scores: a further input, added before (pre_scale_bias) or after (post_scale_bias) "
+               "the scores are multiplied by softmax_scale, or a slope by distance (alibi)."},
       {.name = "attention_dropout",
        .type = AttributeType::Real,
        .defaultValue = 0.0,
@@ -343,11 +343,11 @@ std::vector<AttributeSpec> attributes() {
 }
 
 constexpr const char* kDetails =
-    "S is split into tiles, so that memory grows with S, not with its square: the matrix of scores is never stored.\n"
-    "Backward needs x, k, v, y and the log-sum-exp of each row. A row that attends to no key is 0, and so are\n"
-    "its gradients. Figures of work count the pairs that the mask keeps, and backward twice as much as forward: the\n"
-    "scores that it computes again are not counted.\n"
-    "In TransformerEngine the mask and the bias are arguments of a call; softcap is an attribute since 2.20.";
+    "S is split into tiles, so that memory grows with S, not with its square: the matrix of scores is never "
+    "stored.\nBackward needs x, k, v, y and the log-sum-exp of each row. A row that attends to no key is 0, and so "
+    "are\nits gradients. FLOP counts include only the pairs that the mask keeps. Backward counts twice as many FLOPs "
+    "as\nforward, because the scores that it recomputes are not counted.\nIn TransformerEngine the mask and the bias "
+    "are arguments of a call; softcap is an attribute since 2.20.";
 
 Result<FusibleOperation> specialise(const Attributes& given) {
   const AttentionForm form = attentionForm(given);

@@ -84,8 +84,8 @@ BasicOperation dropout() {
       .formula = "y = x mask / (1 - p), mask 0 with probability p, else 1",
       .derivative = "dx = dy mask / (1 - p), with the same mask, which is recomputed, not kept",
       .source =
-          "Srivastava et al. 2014, JMLR 15; TransformerEngine te.ops.Dropout, which rounds p down to 1/256 where "
-          "it is exact to 2^-32 here; mask: Philox4x32-10, Salmon et al. 2011",
+          "Srivastava et al. 2014, JMLR 15; TransformerEngine te.ops.Dropout, which rounds p down to a multiple of "
+          "1/256, whereas p is exact to 2^-32 in Fuseline; mask: Philox4x32-10, Salmon et al. 2011",
       .keywords = {"regularization", "random", "mask", "noise", "bernoulli"},
       .inputs = {{"x", "[...]", "Any shape."}},
       .outputs = {{"y", "[...]", "The shape and dtype of x."}},

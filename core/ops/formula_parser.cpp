@@ -178,7 +178,7 @@ class FormulaParser {
     m_scanner.take(sign);
     const Term b = sum();
     if (const char next = m_scanner.peek(); next == '<' || next == '>')
-      m_scanner.fail("comparisons do not follow each other; use parentheses");
+      m_scanner.fail("comparisons cannot be chained; use parentheses");
     return sign == '<' ? binary(Opcode::Less, a, b, column) : binary(Opcode::Less, b, a, column);
   }
 

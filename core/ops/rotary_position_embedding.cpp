@@ -202,10 +202,11 @@ std::vector<AttributeSpec> ownAttributes() {
       featuresAttribute("dim", "Channels of a head, D."),
       percent,
       real("seq_len_interpolation_factor", {},
-           "Divides positions, together with pretrained_max_position_embeddings, as in arXiv:2306.15595."),
-      positions(
-          "pretrained_max_position_embeddings",
-          "Sequence length in training; for sequences longer than this times the factor, positions are scaled to it."),
+           "Positions are divided by this factor if pretrained_max_position_embeddings is also set, as in "
+           "arXiv:2306.15595."),
+      positions("pretrained_max_position_embeddings",
+                "Sequence length L in training. In a sequence longer than L * seq_len_interpolation_factor, positions "
+                "are multiplied by L / its length."),
       real("rotary_base", 10000.0, "Pair m of R / 2 rotates by base^(-2 m / R) radians per token."),
       booleanAttribute(
           "interleaved", false,
@@ -237,7 +238,7 @@ std::vector<AttributeSpec> scalingAttributes() {
        .choices = {"default", "linear", "dynamic", "llama3", "yarn", "longrope"},
        .help = "Scaling of frequencies for longer sequences, with the names of Hugging Face. "
                "TransformerEngine has only seq_len_interpolation_factor."},
-      real("factor", {}, "How much longer sequences become. Needed by every rope_type but default."),
+      real("factor", {}, "Factor by which the sequence length grows. Needed by every rope_type except default."),
       positions("original_max_position_embeddings",
                 "Length before scaling. Needed by dynamic, llama3, yarn and longrope."),
       real("low_freq_factor", 1.0,

@@ -110,8 +110,9 @@ std::optional<Error> checkLastAxis(std::string_view operation, std::string_view 
 
 std::optional<Error> checkScales(std::string_view operation, const TensorSpec& x, const TensorSpec& scales) {
   if (x.shape.empty())
-    return Error{
-        fmt::format("{}: x is a scalar, but it needs a last axis for the rows that scales multiplies.", operation)};
+    return Error{fmt::format(
+        "{}: x is a scalar; it needs at least one axis, because the input scales has one value for each row of x.",
+        operation)};
   const Shape expected(x.shape.begin(), x.shape.end() - 1);
   if (scales.shape == expected) return std::nullopt;
   return Error{

@@ -67,19 +67,20 @@ AttributeSpec sequenceParallelAttribute() {
 }
 
 AttributeSpec userbuffersAttribute() {
-  return {.name = kUserbuffers,
-          .type = AttributeType::Text,
-          .optional = true,
-          .isName = true,
-          .help =
-              "comm_name of TransformerEngine's userbuffers_options, its only key: the communicators NAME_fprop, "
-              "NAME_dgrad and NAME_wgrad, such as those of qkv, proj, fc1 and fc2, overlap communication with the "
-              "GEMMs of a tensor-parallel layer, in chunks. Exported code uses it. Runs here overlap whole "
-              "collectives only; `fuseline fuse --ranks N` estimates what chunks would save."};
+  return {
+      .name = kUserbuffers,
+      .type = AttributeType::Text,
+      .optional = true,
+      .isName = true,
+      .help =
+          "Value of comm_name, the only key of TransformerEngine's userbuffers_options, such as qkv, proj, fc1 or fc2. "
+          "For the value NAME, TransformerEngine uses the communicators NAME_fprop, NAME_dgrad and NAME_wgrad to "
+          "overlap communication with the GEMMs of a tensor-parallel layer, in chunks. Only exported code uses it. "
+          "Runs in Fuseline overlap whole collectives; `fuseline fuse --ranks N` estimates what chunks would save."};
 }
 
 std::string userbuffersNote(const Attributes& attributes) {
-  return attributes.has(kUserbuffers) ? "Userbuffers overlap is not run" : "";
+  return attributes.has(kUserbuffers) ? "runs without Userbuffers overlap" : "";
 }
 
 }  // namespace fuseline

@@ -178,7 +178,7 @@ class CaptureList {
         if (rank > highest) best = attempt;
         highest = std::max(highest, rank);
       }
-    if (!best) return {.fusion = "another plan of backward", .place = {}};
+    if (!best) return {.fusion = "the backward pass of the fused plan", .place = {}};
     std::vector<std::string> ids;
     for (const NodeId id : best->nodes) ids.push_back(m_graph.node(id).id);
     return {.fusion = fmt::format("{}({})", best->rule->name, fmt::join(ids, ", ")),

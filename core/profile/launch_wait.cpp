@@ -82,9 +82,10 @@ std::optional<LaunchWaits> launchWaits(const VariantRecord& variant) {
 std::string launchWaitText(const VariantRecord& variant) {
   const std::optional<LaunchWaits> waits = launchWaits(variant);
   if (!waits) return {};
-  return fmt::format("{}: {} of {} steps waited for their launch longer than they ran: {} of {} in total.",
-                     variant.name, waits->numWaiting, waits->numSteps, formatDuration(waits->waitedNs),
-                     formatDuration(waits->totalNs));
+  return fmt::format(
+      "{}: {} of {} steps waited longer for their launch than they ran. All waits together took {} of {}.",
+      variant.name, waits->numWaiting, waits->numSteps, formatDuration(waits->waitedNs),
+      formatDuration(waits->totalNs));
 }
 
 }  // namespace fuseline

@@ -341,7 +341,8 @@ Result<Gate> parseGate(std::string_view text) {
 
 Result<GateResult> check(const Gate& gate, const RunComparison& comparison) {
   const MetricChange* metric = find(comparison, gate);
-  if (!metric) return gateError(gate, "one of the runs does not have it. Run both with --variants unfused,fused.");
+  if (!metric)
+    return gateError(gate, "one of the runs does not have this metric. Run both with --variants unfused,fused.");
   if (metric->unit == "ns" && !comparison.isOneDevice())
     return gateError(
         gate, "the runs are from two devices, so their times cannot be compared. Use speedup, peak or launches.");

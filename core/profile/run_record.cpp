@@ -176,7 +176,8 @@ static const FieldTable<StepRecord>& fieldsOf(const StepRecord*) {
        newField("transferNs", &StepRecord::transferNs, "Median time on the rank that waited least for others."),
        newField("exposedNs", &StepRecord::exposedNs,
                 "Median time that other steps waited for it, on the slowest rank."),
-       newField("hiddenNs", &StepRecord::hiddenNs, "Median time that it took beside other steps, on that rank."),
+       newField("hiddenNs", &StepRecord::hiddenNs,
+                "Median time that it ran concurrently with other steps, on that rank."),
        newField("rankNs", &StepRecord::rankNs, "Median time on each rank.")});
   return table;
 }

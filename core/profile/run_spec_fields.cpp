@@ -81,8 +81,7 @@ std::vector<SpecField> makeFields() {
              "training_steps, as in --optimizer-set lr=3e-4",
              "Optimizer &fields"),
       valued("timing", &RunSpec::timing, Measuring, "timing", "CLOCK",
-             "How to time steps: auto (host on a CPU, events on a GPU), host (the host's clock, which waits for the "
-             "device "
+             "How to time steps: auto (host on a CPU, events on a GPU), host (the host's clock, with a synchronization "
              "after each step), events (GPU timestamps), cupti (each GPU kernel) or none (whole runs only)"),
       flag("emulates", &RunSpec::emulates, Planning, "emulate",
            "Also allow recipes that the GPU does not support natively: their GEMMs use dequantized operands in high "
@@ -99,9 +98,10 @@ std::vector<SpecField> makeFields() {
                                 "Measure the device's peak bandwidth and FLOP/s after the rounds (about 1 s)"),
                            "Do not measure the device's peak bandwidth and FLOP/s (saves about 1 s)"),
                "roofs"),
-      counted(valued("warmup", &RunSpec::warmup, Measuring, "warmup", "N",
-                     "Warm-up runs of each plan, on a GPU for at least 100 ms; 0: no warm-up", "&Warm-up"),
-              "runs"),
+      counted(
+          valued("warmup", &RunSpec::warmup, Measuring, "warmup", "N",
+                 "Number of warm-up runs of each plan; a GPU warms up for at least 100 ms; 0: no warm-up", "&Warm-up"),
+          "runs"),
       within(counted(valued("iterations", &RunSpec::iterations, Measuring, "iterations", "N|auto",
                             "Number of rounds; auto: until the speed-up is precise", "&Rounds"),
                      "rounds", "auto"),
@@ -115,8 +115,8 @@ std::vector<SpecField> makeFields() {
            "Sum over ranks in rank order, in float32, rounded once, instead of in NCCL's order: bitwise "
            "reproducible"),
       withOffHelp(flag("overlaps", &RunSpec::overlaps, Ranks, "overlap",
-                       "Overlap collectives with steps that do not depend on them, such as the sum of an input "
-                       "gradient with the weight gradient GEMM"),
+                       "Overlap collectives with steps that do not depend on them, for example the all-reduce of an "
+                       "input gradient with the wgrad GEMM"),
                   "Do not overlap collectives with other steps"),
       valued("symbols", &RunSpec::symbols, Reading, "set", "SYMBOL=VALUE", "Value of a symbol, overriding the file"),
       valued("recipeFields", &RunSpec::recipeFields, Planning, "recipe-set", "KEY=VALUE",

@@ -89,7 +89,7 @@ Result<std::vector<std::int64_t>> listOf(std::string_view values) {
   for (const std::string_view part : split(values, ',')) {
     const std::optional<std::int64_t> size = sizeOf(part);
     if (!size) return sizesError(fmt::format("expected a positive whole number, found '{}'.", part));
-    if (std::ranges::count(sizes, *size) > 0) return sizesError(fmt::format("{} is there twice.", *size));
+    if (std::ranges::count(sizes, *size) > 0) return sizesError(fmt::format("{} is listed twice.", *size));
     sizes.push_back(*size);
   }
   return sizes;
@@ -102,7 +102,7 @@ Result<std::vector<std::string>> recipesOf(std::string_view text, std::string_vi
   std::vector<std::string> recipes;
   for (const RecipeDefinition* recipe : *found) {
     if (std::ranges::count(recipes, recipe->name) > 0)
-      return axisError(text, fmt::format("{} is there twice.", recipe->name));
+      return axisError(text, fmt::format("{} is listed twice.", recipe->name));
     recipes.push_back(recipe->name);
   }
   if (recipes.empty()) return axisError(text, "expected the names of recipes, found none.");

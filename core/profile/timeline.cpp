@@ -170,7 +170,7 @@ std::string laneName(const TimelineLayout& layout, int lane) {
   const int rank = lane - layout.firstRankLane();
   if (rank >= layout.numRanks) return "launches by the host";
   if (rank >= 0) return fmt::format("rank {}", rank);
-  return lane == kFirstSideLane ? "beside the steps" : fmt::format("beside the steps {}", lane);
+  return lane == kFirstSideLane ? "concurrent with the steps" : fmt::format("concurrent with the steps, {}", lane);
 }
 
 std::vector<std::vector<double>> rankWaitsNs(const VariantRecord& variant) {

@@ -287,8 +287,8 @@ Result<void> PipelineRun::checkRecipe() const {
   if (m_options.settings.emulates) return {};
   const Verdict verdict = m_backend->multiplies(*m_analysis.recipe);
   if (verdict) return {};
-  return Error{fmt::format("{}: {}: {} --emulate runs its GEMMs in high precision, without the speed.", m_pipelineName,
-                           device.id, verdict.reason()),
+  return Error{fmt::format("{}: {}: {} --emulate runs its GEMMs in high precision, at the speed of high precision.",
+                           m_pipelineName, device.id, verdict.reason()),
                ErrorKind::NoDevice};
 }
 

@@ -189,7 +189,7 @@ Result<void> checkRankFolder(const fs::path& folder, int ranks) {
   for (const FilePlace& place : placesIn(folder))
     if (place.ranks != ranks)
       return Error{
-          fmt::format("{}: {} is of {} ranks, expected {}. Name another folder, or remove the files of these ranks.",
+          fmt::format("{}: {} belongs to a run of {} ranks; expected {}. Choose another folder, or remove these files.",
                       folder.string(), rankFileName(place.rank, place.ranks), place.ranks, ranks)};
   return {};
 }

@@ -145,7 +145,7 @@ class RunQueue {
         case RunPurpose::Numerics: return numerics(job, registry);
         case RunPurpose::Capture: return capture(job, registry);
       }
-      return Error{"The run has no purpose."};
+      return Error{"The request does not say which kind of run it is."};
     } catch (const std::exception& problem) {
       return Error{fmt::format("The run failed: {}", problem.what()), ErrorKind::RunFailed};
     }
@@ -292,9 +292,10 @@ class Server {
     const bool isPlain =
         !chunk.name.empty() && !chunk.name.starts_with('.') && chunk.name.find('/') == std::string::npos;
     if (m_place == WorkerPlace::Here || !isPlain)
-      return m_writer.send(ErrorEvent{0, Error{fmt::format("file {}: expected a plain name, and a worker on another "
-                                                           "machine.",
-                                                           chunk.name)}});
+      return m_writer.send(ErrorEvent{
+          0, Error{fmt::format(
+                 "file {}: only a worker on another machine accepts files, and the name must not contain a path.",
+                 chunk.name)}});
     if (const Result<void> written = writeChunk(chunk, chunk.name); !written)
       m_writer.send(ErrorEvent{0, written.error()});
   }

@@ -296,7 +296,7 @@ void ModelsTest::timingsTellKernelsApartWhereTheyWereTraced() {
   const int rest = static_cast<int>(labels.indexOf(QStringLiteral("Outside of steps")));
   QVERIFY(rest > 0);
   QCOMPARE(model.index(rest, TimingsModel::FusedColumn).data().toString(), QStringLiteral("0.005"));
-  QVERIFY(labels.contains(QStringLiteral("With tracing")));
+  QVERIFY(labels.contains(QStringLiteral("End to end, with tracing")));
 }
 
 void ModelsTest::lanesCoverEveryOpOnce() {

@@ -84,7 +84,7 @@ void CanvasCommands::toggleBypass() {
   const Result<Edit> bypass = ui::toggleBypass(m_parts.scope.document(), m_parts.scope.selection());
   if (!bypass) return Q_EMIT hint(toQt(bypass.error().message));
   if (m_parts.scope.apply(*bypass))
-    Q_EMIT hint(tr("%1. Press D again to change it back.").arg(toQt(fuseline::describe(*bypass))));
+    Q_EMIT hint(tr("Done: %1. Press D again to revert this.").arg(toQt(fuseline::describe(*bypass))));
 }
 
 void CanvasCommands::toggleFusions() {

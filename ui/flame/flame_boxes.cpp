@@ -106,7 +106,10 @@ class BoxBuilder {
     if (node.level > TimeLevel::Pass && !m_boxes.empty())
       tip += line(translated("%1 of %2")
                       .arg(percent(node.ns, m_boxes[parent].lengthNs()), m_boxes[parent].label.toHtmlEscaped()));
-    if (node.isEstimate) tip += line(translated("Estimate, not measured: share as in the unfused plan."));
+    if (node.isEstimate)
+      tip +=
+          line(translated("Estimate, not measured: the time of the fused step, divided in proportion to the unfused "
+                          "times of its ops."));
     if (node.count > 1) tip += line(translated("%1 steps or kernels with this name").arg(node.count));
     if (node.level != TimeLevel::Step || node.count > 1) return cappedTip(tip);
     const StepRecord& step = m_variant.steps[node.steps.front()];

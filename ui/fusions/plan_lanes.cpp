@@ -90,7 +90,7 @@ QString stepText(const Analysis& analysis, Phase phase, const QString& pass) {
   const std::int64_t fused = stepsOf(*analysis.fusedPlan, phase);
   const std::int64_t unfused = stepsOf(*analysis.unfusedPlan, phase);
   const QString steps = counted(fused, translated("step"), translated("steps"));
-  if (fused == unfused) return translated("%1: %2, as unfused").arg(pass, steps);
+  if (fused == unfused) return translated("%1: %2, the same number as unfused").arg(pass, steps);
   return translated("%1: %3 → %2").arg(pass, steps).arg(unfused);
 }
 

@@ -43,7 +43,9 @@ QString placementText(const Shape& local, const RankPart& part) {
     case Shard::Kind::Slice: break;
   }
   const QString text = translated("sharded along axis %1 of %2").arg(part.shard.axis).arg(wholeShape(local, part));
-  return part.shard.parts == 1 ? text : text + translated(", from each of its %1 parts").arg(part.shard.parts);
+  return part.shard.parts == 1 ? text
+                               : text + translated("; the axis has %1 equal parts, and each rank holds a share of each")
+                                            .arg(part.shard.parts);
 }
 
 RankParts::RankParts(const Analysis& analysis) : m_analysis(analysis) {

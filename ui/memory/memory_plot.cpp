@@ -74,7 +74,7 @@ QString lifetimeOf(const Graph& graph, const Plan& plan, const KeptTensor& kept)
   QStringList readers;
   for (const NodeId reader : kept.readers) readers.append(toQt(graph.node(reader).id));
   const QString text =
-      translated("kept from %1 to %2, for %3")
+      translated("kept from %1 to %2, consumed by %3")
           .arg(nameOf(plan, kept.firstStep), nameOf(plan, kept.lastStep), readers.join(QStringLiteral(", ")));
   return kept.isOnHost ? translated("%1; in host memory").arg(text) : text;
 }

@@ -235,7 +235,7 @@ QString TensorPanel::sizeOf(const std::vector<std::string>& names) const {
   const QString what = names.size() == 1 ? toQt(names.front()) : tr("%1 tensors").arg(names.size());
   const QString size = toQt(formatBytes(bytes));
   if (bytes <= kCaptureLimitBytes) return tr("%1, %2").arg(what, size);
-  return tr("%1, %2: more than %3").arg(what, size, toQt(formatBytes(kCaptureLimitBytes)));
+  return tr("%1, %2: above the capture limit of %3").arg(what, size, toQt(formatBytes(kCaptureLimitBytes)));
 }
 
 void TensorPanel::refreshCapture() {

@@ -401,7 +401,7 @@ void RooflinePainter::paintLegend() {
   if (std::ranges::count(plot().dots, Phase::Optimizer, &RooflineDot::phase) > 0)
     addDot(translated("optimizer"), colors.dimText, Phase::Optimizer);
   if (!plot().arrows.empty())
-    addLine(translated("to the fused op that replaces it"), QPen(faded(colors.dimText, 0.6), 1.0));
+    addLine(translated("from an op to the fused op that replaces it"), QPen(faded(colors.dimText, 0.6), 1.0));
   addLine(translated("measured peak"), QPen(colors.text, 1.5));
   if (plot().published.isKnown()) addLine(translated("data sheet peak"), QPen(colors.dimText, 1.0, Qt::DotLine));
   add(0.0, translated("dot area: time"), [](QPointF) {});

@@ -185,10 +185,9 @@ RooflinePanel::RooflinePanel(Session& session, const Theme& theme, QWidget* pare
   m_caption->setContentsMargins(10, 6, 10, 6);
   m_caption->setTextFormat(Qt::RichText);
   m_caption->setWordWrap(true);
-  m_caption->setToolTip(
-      tr("Minimum memory traffic, and FLOPs of the math. A dot above the memory line: its data were in the "
-         "cache.\nLeft and Right: "
-         "previous and next step; Up and Down: other plan"));
+  m_caption->setToolTip(tr(
+      "The intensity uses the minimum memory traffic and the FLOPs of the math (not those executed). If a dot is above "
+      "the memory line, its data were in the cache.\nLeft and Right: previous and next step; Up and Down: other plan"));
   m_empty->setAlignment(Qt::AlignCenter);
   m_empty->setWordWrap(true);
   auto* layout = new QVBoxLayout(this);

@@ -319,8 +319,8 @@ void SweepPanel::refreshResult() {
   m_empty->setVisible(!hasRows);
   m_empty->setText(m_sweep->isRunning()
                        ? tr("Measuring the first point.")
-                       : tr("Measures the pipeline fused and unfused at many sizes, and finds the break-even size, "
-                            "from which fusing is faster. Choose a symbol and sizes, then press Start."));
+                       : tr("Measures the pipeline fused and unfused at many sizes, and finds the break-even size, at "
+                            "and above which the fused plan is faster. Choose a symbol and sizes, then press Start."));
   QStringList lines;
   if (hasRows)
     for (const SweepLine& line : linesOf(*result)) lines.append(sentenceOf(line, *result));

@@ -106,7 +106,7 @@ class SweepPlotBuilder {
     const SweepRow& row = m_result.rows[index];
     const std::optional<RatioStats>& ratio = row.figures.overFirstRecipe;
     if (!ratio) return std::nullopt;
-    const QString words = translated("%1: %2 as %3, %4, not interleaved");
+    const QString words = translated("%1: %2 (compared with %3), %4, not interleaved");
     const QString first = sweepRecipeName(m_result.sweep.recipes.front());
     return ratioDot(row, index, *ratio,
                     words.arg(placeOf(m_result, row), ratioWords(*ratio), first, intervalText(*ratio)));

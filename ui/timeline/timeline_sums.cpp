@@ -166,7 +166,7 @@ void TimelineSums::refresh() {
     m_caption->setWholeText(tr("Shift+drag: select a time range · R: select the range of the selected box"));
     m_model->setSums({}, 1.0, {});
   } else {
-    m_caption->setWholeText(tr("%1 from %2, in %3")
+    m_caption->setWholeText(tr("%1, starting at %2, in %3")
                                 .arg(formatDurationNs(m_area->lengthNs()), formatDurationNs(m_area->startNs),
                                      counted(static_cast<qsizetype>(m_area->rows.size()), tr("row"), tr("rows"))));
     m_model->setSums(sumsOf(m_tracks, *m_area, by()), m_area->lengthNs(), namesOf(m_tracks));

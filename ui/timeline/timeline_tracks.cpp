@@ -27,8 +27,8 @@ QString tipLine(const QString& text) { return QStringLiteral("<br>") + text; }
 
 QString timesText(const TimelineBox& box, double totalNs) {
   const auto durationNs = static_cast<double>(box.durationNs());
-  QString text =
-      translated("%1 from %2").arg(formatDurationNs(durationNs), formatDurationNs(static_cast<double>(box.startNs)));
+  QString text = translated("%1, starting at %2")
+                     .arg(formatDurationNs(durationNs), formatDurationNs(static_cast<double>(box.startNs)));
   if (totalNs > 0) text += translated(", %1 % of the round").arg(100.0 * durationNs / totalNs, 0, 'f', 1);
   return text;
 }

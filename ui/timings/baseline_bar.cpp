@@ -26,7 +26,7 @@ QString tipOf(const Baseline& baseline, bool isReference) {
                        BaselineBar::tr("%1 on %2, measured %3")
                            .arg(toQt(run.title()), toQt(run.deviceName()), zonedTimeOf(run.fact("measured at")))};
   if (!baseline.file.isEmpty()) lines.append(baseline.file);
-  lines.append(isReference ? BaselineBar::tr("The summary and the rounds compare with this baseline")
+  lines.append(isReference ? BaselineBar::tr("The summary and the rounds show differences from this baseline")
                            : BaselineBar::tr("Click to compare with this baseline"));
   return lines.join(u'\n');
 }

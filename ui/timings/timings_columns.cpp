@@ -186,9 +186,9 @@ std::vector<TimingsColumn> firstColumns() {
        .words = [](const TimingsRow& row) { return toQt(row.efficiency().boundName()); }},
       {.id = "slowestRank",
        .heading = "Slowest rank",
-       .tip = "Rank with the longest median time, and its excess over the fastest rank. In a "
-              "collective, the slowest rank is the one that arrived first, because it waited for the others. In a "
-              "plan's row, only computing time is compared",
+       .tip = "Rank with the longest median time, and its excess over the fastest rank. In a collective, the slowest "
+              "rank is the one that arrived first, because it waited for the others. In a plan's row, only compute "
+              "time is compared",
        .format = Format::Digits,
        .value = slowestExcess,
        .words = [](const TimingsRow& row) { return toQt(slowestRankText(fact(row, &StepFacts::rankNs))); }},

@@ -148,7 +148,7 @@ void TimingsModel::addTimes(const RunRecord& record) {
   };
   const bool isTraced = record.settings.isTraced();
   if (isTraced) add(tr("Outside of steps"), &VariantRecord::unattributedNs);
-  add(isTraced ? tr("With tracing") : tr("With step timing"), &VariantRecord::instrumentedNs);
+  add(isTraced ? tr("End to end, with tracing") : tr("End to end, with step timing"), &VariantRecord::instrumentedNs);
   add(tr("Host launches"), &VariantRecord::launchNs);
 }
 

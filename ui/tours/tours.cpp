@@ -88,8 +88,8 @@ Tour worthTour() {
                             "<b>Ctrl+Enter</b> again."),
                .isDone = isMeasured},
               {.text = text(
-                   "Each time is shown next to the baseline's, with the difference if it is significant. "
-                   "<b>Timeline</b> shows when each step ran, <b>Roofline</b> compares it with the device's peaks."),
+                   "Times are shown next to the baseline's, with the difference if it is significant. <b>Timeline</b> "
+                   "shows when each step ran, <b>Roofline</b> compares it with the device's peaks."),
                .pane = QStringLiteral("timings")},
           }};
 }

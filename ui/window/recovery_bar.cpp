@@ -52,7 +52,7 @@ void RecoveryBar::refresh() {
                              : tr("Fuseline ended with unsaved changes: <b>%1</b>.");
   const QString text = reason.arg(titleOf(leftovers.front()).toHtmlEscaped());
   const auto numMore = static_cast<qsizetype>(leftovers.size()) - 1;
-  m_text->setText(numMore == 0 ? text : text + tr(" %1 more after it.").arg(numMore));
+  m_text->setText(numMore == 0 ? text : text + tr(" %1 more to recover or discard.").arg(numMore));
   m_text->setToolTip(leftovers.front().file);
 }
 

@@ -64,7 +64,8 @@ void RunCommands::addTimingMenu(QMenu& runMenu) {
   };
   add(tr("&Device clock"), tr("CUDA events on a GPU, the host clock on the CPU"), StepTiming::Auto);
   QAction* kernels =
-      add(tr("&Kernel trace (CUPTI)"), tr("On a GPU: times each kernel, with launches unchanged"), StepTiming::Cupti);
+      add(tr("&Kernel trace (CUPTI)"), tr("On a GPU: times each kernel without changing how kernels are launched"),
+          StepTiming::Cupti);
   add(tr("&Host clock"), tr("Synchronizes with the device after every step"), StepTiming::Host);
   const auto refresh = [this, kernels] { kernels->setEnabled(m_session.setup().runTarget().isGpu()); };
   refresh();

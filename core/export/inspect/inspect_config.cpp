@@ -191,8 +191,8 @@ class Writer {
         "layer_name_regex_pattern matches whole names. For nested modules prefix their path, as in "
         "'^model\\.mlp\\.fc1$', or use '(^|\\.)' in place of '^'. The tool refuses layers that match two sections.");
     paragraph(
-        fmt::format("Statistics are logged every {}th step from {} to {} (freq, start_step, end_step). Only logging "
-                    "steps are slower, if a layer has nothing but statistics.",
+        fmt::format("Statistics are logged every {}th step from {} to {} (freq, start_step, end_step). If a layer has "
+                    "only statistics sections, the steps without logging are not slower.",
                     kEveryStep, kFirstStep, kLastStep));
     if (m_isChosen) paragraph(choiceText());
   }
@@ -200,8 +200,8 @@ class Writer {
   std::string choiceText() const {
     const auto numLogged = std::ranges::count_if(m_layers, &WatchedLayer::isLogged);
     return fmt::format(
-        "Linear layers: {}, of which the {} with the largest error are logged. Figures: tensor with the most noise, on "
-        "{}, in one step; SNR in dB. Values in training differ.",
+        "Linear layers: {}, of which the {} with the largest error are logged. Figures are of each layer's noisiest "
+        "tensor, on {}, in one step; SNR in dB. Training differs.",
         m_layers.size(), numLogged, m_source.run->deviceName());
   }
 
@@ -228,7 +228,7 @@ class Writer {
     if (layer.kept.empty())
       return (layer.quantized.empty() ? "In high precision." : "Quantized by the recipe.") + logged;
     return fmt::format("{} in high precision, {}.{}", layer.isWhollyKept() ? "Wholly" : gemmNames(layer.kept, " and "),
-                       layer.isUnfit ? "because of their shape" : "by overrides of the recipe", logged);
+                       layer.isUnfit ? "because of its shape" : "by overrides of the recipe", logged);
   }
 
   void writeKept(const InspectedLayer& layer) {

@@ -141,7 +141,7 @@ Result<void> shorten(ModelForm& form, std::string_view name, const ModelImportOp
                  ErrorKind::Usage};
   form.layers.resize(static_cast<std::size_t>(*options.layers));
   if (*options.layers < numLayers)
-    form.notes.push_back(fmt::format("The first {} of {} layers.", *options.layers, numLayers));
+    form.notes.push_back(fmt::format("Only the first {} of {} layers were imported.", *options.layers, numLayers));
   return {};
 }
 

@@ -18,7 +18,8 @@ struct ModelWeights {
   std::vector<std::string> notes;
 };
 
-/// path: a safetensors file, or a folder with the shards of model.safetensors.index.json, else with such files. Only
+/// path: a safetensors file, or a folder with the shards of model.safetensors.index.json, else with model.safetensors,
+/// else with other such files. Only
 /// the tensors that the pipeline's parameters need are read. They are rounded where the pipeline has another dtype.
 /// Errors: a file is none or is missing, a parameter has no tensor, or one of another shape.
 Result<ModelWeights> readModelWeights(const ModelForm& form, const PipelineDocument& document,

@@ -21,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kIndexName = "model.safetensors.index.json";
+constexpr const char* kModelName = "model.safetensors";
 constexpr const char* kExtension = ".safetensors";
 
 /// The names that versions of transformers give a tensor: with the name of the model in front, without it, and inside a
@@ -48,6 +49,13 @@ std::vector<std::string> spellings(std::string_view name) {
 bool isPlainName(const std::string& name) {
   const fs::path path(name);
   return !name.empty() && path.filename() == path && name != "." && name != ".." && isUtf8(name);
+}
+
+/// The files of a folder without an index. Others may lie beside the one that transformers reads.
+Result<std::vector<fs::path>> wholeFilesIn(const fs::path& folder) {
+  std::error_code ignored;
+  if (fs::exists(folder / kModelName, ignored)) return std::vector{folder / kModelName};
+  return safetensorsIn(folder);
 }
 
 }  // namespace
@@ -78,7 +86,7 @@ Result<WeightFiles> WeightFiles::open(const fs::path& path) {
     if (Result<void> added = files.addIndex(path / kIndexName); !added) return added.error();
     return files;
   }
-  const Result<std::vector<fs::path>> inFolder = safetensorsIn(path);
+  const Result<std::vector<fs::path>> inFolder = wholeFilesIn(path);
   if (!inFolder) return inFolder.error();
   for (const fs::path& file : *inFolder)
     if (Result<void> added = files.addFile(file); !added) return added.error();
@@ -107,6 +115,12 @@ Result<void> WeightFiles::addIndex(const fs::path& index) {
     m_shards.emplace(tensor, index.parent_path() / file.get<std::string>());
   }
   return {};
+}
+
+std::vector<fs::path> WeightFiles::files() const {
+  std::set<fs::path> files = m_opened;
+  for (const auto& [tensor, file] : m_shards) files.insert(file);
+  return {files.begin(), files.end()};
 }
 
 Result<bool> WeightFiles::has(const std::string& name) {

@@ -24,6 +24,8 @@ class WeightFiles {
 
   /// Errors: a file of the index cannot be read.
   Result<bool> contains(std::string_view name);
+  /// All that may be read.
+  std::vector<std::filesystem::path> files() const;
   /// Errors: there is no such tensor, under this name or one that other versions give it; its file cannot be read.
   Result<Tensor> read(std::string_view name);
 

@@ -114,7 +114,8 @@ class AttentionSearch {
     const std::optional<bool> isWhole = hasWholeLengths(node);
     if (!q || !k || !v || isWhole == false) return std::nullopt;
     AttentionParts parts{.q = *q, .k = *k, .v = *v, .output = node.output(0), .isMerged = true};
-    if (!isWhole) parts.note = "all sequences have the full length here; rows beyond a shorter one differ.";
+    if (!isWhole)
+      parts.note = "all sequences have the full length here; rows after the end of a shorter sequence differ.";
     if (!repeatHeads(parts)) return std::nullopt;
     parts.scale = scaleOf(node, *q);
     parts.softcap = realOf(node, "softcap", 0.0);

@@ -75,7 +75,7 @@ class GraphImport {
     if (!m_graph.hasUnknown())
       return Error{fmt::format("{}: no node between its inputs and outputs has an op in Fuseline.", m_name)};
     const char* const next =
-        m_graph.operations.empty() ? "No other node is left." : "Without --strict the rest is imported.";
+        m_graph.operations.empty() ? "Nothing remains to import." : "Without --strict the rest is imported.";
     return Error{fmt::format("{}: {}{}{} {}", m_name, m_graph.unknownText(), reasonSentence(),
                              isInDouble() ? kOfDouble : "", next)};
   }
@@ -273,7 +273,7 @@ Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_v
   ::onnx::ModelProto model;
   if (!model.ParseFromString(bytes) || !model.has_graph() || model.graph().output_size() == 0)
     return Error{fmt::format(
-        "{}: expected an ONNX model whose graph has outputs; the file is another one, or truncated.", name)};
+        "{}: expected an ONNX model whose graph has outputs; the file is of another kind, or truncated.", name)};
   if (std::optional<ImportedPipeline> written = writtenPipeline(model))
     return withWeights(std::move(*written), model.graph(), options);
   const std::int64_t opset = standardOpset(model.opset_import());

@@ -63,9 +63,9 @@ void BetweenModules::notePlaceholder(const ModuleBetween& module) {
   const char* const what =
       module.description.empty() ? "an op that Fuseline does not have" : module.description.c_str();
   if (m_classes.contains(module.nodes))
-    m_notes.push_back(
-        fmt::format("{}: {} are between the te.ops.Sequential, written in PyTorch with the sizes of the ONNX model.",
-                    module.path, what));
+    m_notes.push_back(fmt::format(
+        "{}: PyTorch code between the te.ops.Sequential modules, with the sizes of the ONNX model, computes {}.",
+        module.path, what));
   else
     m_notes.push_back(
         fmt::format("{0}: its Placeholder raises NotImplementedError in forward. Replace it, or set the attribute "
@@ -93,8 +93,8 @@ std::string BetweenModules::callOf(const ModuleBetween& module) const {
 
 void BetweenModules::noteModule(const ModuleBetween& module) {
   m_notes.push_back(
-      fmt::format("{}: its module is between the te.ops.Sequential. Fuseline does not run it, so times, outputs and "
-                  "gradients differ from `fuseline run`. Module: {}.",
+      fmt::format("{}: its module runs between two te.ops.Sequential modules. Fuseline does not run it, so times, "
+                  "outputs and gradients differ from `fuseline run`. Module: {}.",
                   module.path, module.call));
 }
 

@@ -62,10 +62,10 @@ std::vector<std::string> groupRowNotes(const Graph& graph, const std::optional<R
   if (!cublas) return notes;
   for (const Node& node : graph.nodes())
     if (rowGroups(node) > 0 && node.quantizers.any() && graph.value(node.outputs.front()).spec.dtype != DType::F32)
-      notes.push_back(fmt::format(
-          "{}: with cuBLASLt {} or newer on {}, TransformerEngine's grouped kernels take multiples of {} rows in each "
-          "group under {}. Pad the groups to them.",
-          node.id, cublas, toString(capability), kRowsOfGroup, recipe->name()));
+      notes.push_back(
+          fmt::format("{}: with cuBLASLt {} or newer on {}, TransformerEngine's grouped kernels need multiples of {} "
+                      "rows in each group under {}. Pad the groups.",
+                      node.id, cublas, toString(capability), kRowsOfGroup, recipe->name()));
   return notes;
 }
 

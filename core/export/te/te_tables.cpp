@@ -114,9 +114,8 @@ class TableWriter {
       return "# A rank's parts of the tensors are not known.\nSHARDS = None\nPARTIAL_GRADIENTS = []\n" +
              userbuffersLine();
     std::string text =
-        "# Ranks share these tensors: axis, and number of equal parts along it, of each of which a rank has its "
-        "share.\n"
-        "SHARDS = {\n";
+        "# Tensors that are sharded over the ranks: axis, and number of equal parts along it. A rank has a share of "
+        "each part.\nSHARDS = {\n";
     for (const ValueId input : outerInputs(m_graph))
       text += shardLine(m_graph.value(input).name, placements->values[static_cast<std::size_t>(input)]);
     for (const GraphOutput& output : outerOutputs(m_graph))

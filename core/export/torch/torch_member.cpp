@@ -57,7 +57,7 @@ Result<TorchMember> attention(const Graph& graph, const Node& node) {
   const AttentionForm form = attentionForm(node.attributes);
   if (form.format == QkvFormat::Thd || form.cuSeqlensQSlot >= 0) return refused(node, "its sequences are packed");
   if (form.bias == AttentionBias::Alibi) return refused(node, "its bias is ALiBi");
-  if (form.biasSlot >= 0 && form.maskSlot > form.biasSlot) return refused(node, "its mask follows its bias");
+  if (form.biasSlot >= 0 && form.maskSlot > form.biasSlot) return refused(node, "it has both a bias and a mask");
   TorchMember member{
       .constructor = {"DotProductAttention",
                       {fmt::format("{}", form.heads), fmt::format("{}", form.groups), pythonNumber(form.scale)}}};

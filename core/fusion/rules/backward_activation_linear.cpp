@@ -61,8 +61,8 @@ Condition isNotQuantized() {
             const Node* const reader = gradientQuantizer(match.graph, match.graph.value(act.inputs.front()));
             if (!reader) return Verdict::yes();
             return Verdict::no(
-                fmt::format("{} ({}) quantizes the gradient that {} produces. Without this fusion, {} can include this "
-                            "(BackwardQuantize) and a bias gradient (BackwardActivationBias).",
+                fmt::format("{} ({}) quantizes the gradient that {} produces. Without this fusion, {} can write it "
+                            "quantized (BackwardQuantize) and sum a bias (BackwardActivationBias).",
                             reader->id, reader->operation->name, act.id, act.id));
           }};
 }

@@ -20,8 +20,8 @@ Condition sendsNoInputGradient() {
                 const Node& linear = *match.role("linear");
                 if (!sendsInputGradient(match.graph, match.nodes.front())) return Verdict::yes();
                 return Verdict::no(
-                    fmt::format("the ranks add the input gradient of {} while its weight gradient is "
-                                "computed, so that these are two steps.",
+                    fmt::format("The input gradient of {} is summed over the ranks while its weight gradient is "
+                                "computed, so dgrad and wgrad are separate steps.",
                                 linear.id));
               },
           .repairs = {}};

@@ -118,8 +118,9 @@ FusionRule groupedMlp(FusionRule rule, std::vector<std::string> activations) {
   rule.summary =
       "Saves the steps between two grouped GEMMs: the first one applies activation and scale and writes its output "
       "quantized for the second, also in backward. TransformerEngine needs NVTE_CUTEDSL_FUSED_GROUPED_MLP=1 before its "
-      "import and a recent cuDNN front-end, and raises at run time if rows, split sizes or backward_override do not "
-      "fit; here the rule does not apply then. With delay_wgrad_compute the delayed gradient is a separate step here.";
+      "import and a recent cuDNN front-end. If rows, split sizes or backward_override do not fit, TransformerEngine "
+      "raises at run time, and Fuseline does not apply the rule. With delay_wgrad_compute the delayed gradient is a "
+      "separate step in Fuseline.";
   rule.teVariable = "NVTE_CUTEDSL_FUSED_GROUPED_MLP";
   if (!rule.hardware) rule.hardware = HardwareNeed{.minimum = {10, 0}, .below = ComputeCapability{11, 0}};
   rule.saves = keptByMembers;

@@ -21,7 +21,7 @@ Verdict hasOneDType(const Match& match) {
 
 std::string summaryOf(FusionPass pass, bool hasBias) {
   if (pass == FusionPass::Forward)
-    return fmt::format("One pass over the packed tensor {}divides it and rotates queries and keys.",
+    return fmt::format("One pass over the packed tensor {}splits the result and rotates queries and keys.",
                        hasBias ? "adds the bias, " : "");
   return fmt::format(
       "One pass rotates the gradients of queries and keys back and writes all parts into one gradient{}.",

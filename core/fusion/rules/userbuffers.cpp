@@ -97,8 +97,8 @@ std::vector<Condition> communicationConditions() {
 FusionRule userbuffersLinear(FusionRule rule) {
   rule.origin = RuleOrigin::Te;
   rule.summary +=
-      " TransformerEngine checks the recipe and sequence parallelism only at run time, and raises, and only its "
-      "forward fusion checks backward_override; here all three are conditions of both passes.";
+      " TransformerEngine checks the recipe and sequence parallelism at run time and raises if they do not fit. It "
+      "checks backward_override in its forward fusion only. In Fuseline, all three are conditions of both passes.";
   rule.chain = chain();
   rule.conditions = communicationConditions();
   rule.becomes = "userbuffers_linear";

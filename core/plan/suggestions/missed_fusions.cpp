@@ -42,7 +42,8 @@ Proposal proposalOf(const Graph& graph, const Attempt& attempt, const Repair& re
   Proposal proposal{.source = "missed_fusions", .node = graph.node(attempt.nodes.front()).owner, .repair = repair};
   if (isBorder(repair.edit)) {
     proposal.caution = blockText(repair.edit) +
-                       "Parameters keep their values; in TransformerEngine their names change with the Sequentials.";
+                       "Parameters keep their values. Their names in TransformerEngine change, because the ops are in "
+                       "other te.ops.Sequential modules.";
     return proposal;
   }
   proposal.kind = SuggestionKind::ChangesBehavior;

@@ -38,10 +38,10 @@ std::vector<Proposal> suggestion_sources::sequence_parallel(const SuggestionCont
   return {{.source = "sequence_parallel",
            .kind = SuggestionKind::ChangesBehavior,
            .repair = {std::move(label), std::move(group)},
-           .caution = fmt::format("Each of {} ranks then holds a slice of the rows between the layers, and the caller "
-                                  "passes these rows. A reduce-scatter and an all-gather send the bytes of the "
-                                  "all-reduce that they replace.",
-                                  context.analysis.ranks)}};
+           .caution = fmt::format(
+               "Between the layers, each of {} ranks then holds a slice of the rows, and the caller passes only "
+               "this slice. A reduce-scatter and an all-gather together send as many bytes as the all-reduce.",
+               context.analysis.ranks)}};
 }
 
 }  // namespace fuseline

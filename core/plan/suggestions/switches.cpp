@@ -57,7 +57,7 @@ std::vector<Attempts> requestsIn(const Analysis& analysis) {
 std::string labelOf(const Graph& graph, const Attempts& attempts) {
   std::string label =
       fmt::format("Use {} at {}", attempts.front()->rule->name, graph.node(attempts.front()->nodes.front()).id);
-  if (attempts.size() > 1) label += fmt::format(" and {} more of its block", attempts.size() - 1);
+  if (attempts.size() > 1) label += fmt::format(", and {} more in other instances of its block", attempts.size() - 1);
   return label;
 }
 

@@ -13,8 +13,9 @@ std::vector<AttributeSpec> refinements() {
           choice("nvfp4_4over6", "none", {"none", "weights", "activations", "all"},
                  "Tensors whose blocks may map their amax to 4 or to 6."),
           choice("nvfp4_4over6_e4m3_use_256", "all", {"none", "weights", "activations", "all"},
-                 "Tensors whose block scales then reach 256 instead of 448."),
-          choice("nvfp4_4over6_err_mode", "MAE", {"MAE", "MSE"}, "Error that decides for each block.")};
+                 "Tensors whose block scales reach at most 256 instead of 448 under nvfp4_4over6."),
+          choice("nvfp4_4over6_err_mode", "MAE", {"MAE", "MSE"},
+                 "Error measure by which each block chooses between 4 and 6 under nvfp4_4over6.")};
 }
 
 /// Does a field that names scopes, "weights", "activations", "all" or "none", name the tensor's? Gradients are of none.

@@ -36,6 +36,11 @@ struct Case {
 TEST(OutputFiles, AreNoneThatTheCallReads) {
   const Files files;
   std::filesystem::create_symlink("a.fuseline", files.folder / "link.fuseline");
+  for (const char* weights : {"td/s.safetensors", "hf/model.safetensors"}) {
+    std::filesystem::create_directory((files.folder / weights).parent_path());
+    std::filesystem::copy_file(files.folder / "s.safetensors", files.folder / weights);
+  }
+  writeText(files.folder / "hf/config.json", R"({"model_type": "llama"})");
   const std::string once = kOnce;
   const std::vector<Case> cases = {
       {"export a.fuseline --to dot -o a.fuseline --force", "a.fuseline"},
@@ -52,6 +57,9 @@ TEST(OutputFiles, AreNoneThatTheCallReads) {
       {"suggest a.py --device reference --rules te --apply 1 -o a.py --force", "a.py"},
       {"compare a.fuserun a.fuserun --report a.fuserun --force", "a.fuserun"},
       {once + "a.fuseline --tensors s.safetensors --save s.safetensors --force", "s.safetensors"},
+      {once + "a.fuseline --tensors td --save td/s.safetensors --force", "td/s.safetensors"},
+      {once + "a.fuseline --tensors td --dump ./td/s.safetensors", "td/s.safetensors"},
+      {"import hf/config.json -o q.fuseline --weights hf/model.safetensors --force", "hf/model.safetensors"},
       {once + "a.fuseline --measured a.fuserun -o a.fuserun --force", "a.fuserun"}};
   for (const Case& each : cases) {
     const std::string before = files.text(each.kept);

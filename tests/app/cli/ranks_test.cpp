@@ -51,7 +51,7 @@ TEST(Ranks, TheExampleRunsOnSeveralRanksAndSaysWhatTheyExchange) {
   EXPECT_EQ(gather->hiddenNs, 0.0);  // the layer waits for its input
   const StepRecord* sum = record->variant("unfused")->find("fc1.linear.gather", "backward");
   ASSERT_NE(sum, nullptr);
-  ASSERT_EQ(sum->activities.size(), 1u);  // on the timeline beside the steps
+  ASSERT_EQ(sum->activities.size(), 1u);  // on the timeline concurrent with the steps
   EXPECT_EQ(sum->activities.front().name, sum->collective);
   const StepRecord* wait = record->variant("unfused")->find("fc1.linear.gather (wait)", "backward");
   ASSERT_NE(wait, nullptr);

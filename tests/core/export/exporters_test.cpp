@@ -108,8 +108,8 @@ TEST(Trace, HasAProcessForEachVariantAndAThreadForEachLane) {
       names[{event["pid"].get<int>(), event["name"] == "process_name" ? -1 : event["tid"].get<int>()}] =
           event["args"]["name"].get<std::string>();
   const std::map<std::pair<int, int>, std::string> expected = {
-      {{1, -1}, "unfused (round 3 of 3)"}, {{1, 0}, "steps"}, {{1, 1}, "beside the steps"},
-      {{2, -1}, "fused (round 3 of 3)"},   {{2, 0}, "steps"}, {{2, 1}, "beside the steps"}};
+      {{1, -1}, "unfused (round 3 of 3)"}, {{1, 0}, "steps"}, {{1, 1}, "concurrent with the steps"},
+      {{2, -1}, "fused (round 3 of 3)"},   {{2, 0}, "steps"}, {{2, 1}, "concurrent with the steps"}};
   EXPECT_EQ(names, expected);
 }
 

@@ -703,7 +703,7 @@ TEST(OnnxImport, CutsOnlyWhereTheShapeIsKnown) {
   Model foreign;
   foreign.input("x", {"4", "8"}).node("Softmax", {"x"}, {"y"}).output("y");
   EXPECT_EQ(foreign.cut().error().message,
-            "other.onnx: 1 of 1 nodes have no op in Fuseline: /y (Softmax). No other node is left.");
+            "other.onnx: 1 of 1 nodes have no op in Fuseline: /y (Softmax). Nothing remains to import.");
 }
 
 // onnxruntime refuses them too: "Duplicate definition of name".

@@ -225,7 +225,7 @@ TEST(Fuser, AnOpThatNamesUserbuffersAsksForThem) {
 
 TEST(Fuser, AnEntryForSeveralRanksDoesNotSpeakOfOne) {
   const Graph graph = chain(DType::BF16, {8, 16}, {userbuffers(linear(16), "column")});
-  EXPECT_EQ(fused(graph).forward.front().note(graph), "Userbuffers overlap is not run");
+  EXPECT_EQ(fused(graph).forward.front().note(graph), "runs without Userbuffers overlap");
   EXPECT_EQ(fused(graph, {.target = kTwoRanks}).forward.front().note(graph), "");
 }
 

@@ -127,7 +127,7 @@ TEST(Formula, SaysWhereItIsWrongAndWhatWouldBeRight) {
   EXPECT_EQ(errorOf("max(x)"), "column 1: max takes 2 arguments, found 1.");
   EXPECT_EQ(errorOf("x^b"),
             "column 3: the exponent must be a number; write exp(b * log(a)) for a^b, which needs a > 0.");
-  EXPECT_EQ(errorOf("0 < x < b"), "column 7: comparisons do not follow each other; use parentheses.");
+  EXPECT_EQ(errorOf("0 < x < b"), "column 7: comparisons cannot be chained; use parentheses.");
   EXPECT_EQ(errorOf("x + 1 / 0"), "column 7: inf is out of range for f32.");
   EXPECT_EQ(errorOf("x + 1e39"), "column 5: this number is out of range for f32.");
   EXPECT_EQ(errorOf(std::string(65, '(') + "x" + std::string(65, ')')),

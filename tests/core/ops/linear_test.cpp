@@ -70,7 +70,7 @@ TEST(Linear, NotesThatOneRankHasNothingToOverlap) {
   Attributes attributes = defaultAttributes(linear);
   EXPECT_EQ(linear.noteFor(attributes), "");
   attributes.set("userbuffers_comm_name", std::string("fc1"));
-  EXPECT_EQ(linear.noteFor(attributes), "Userbuffers overlap is not run");
+  EXPECT_EQ(linear.noteFor(attributes), "runs without Userbuffers overlap");
 }
 
 // The programs that list which ops a Linear has know no sizes.

@@ -85,10 +85,10 @@ TEST(Plan, NotesTheCommunicatorsOfALinear) {
   const Link qkv = with(linear(8, "qkv"), "userbuffers_comm_name", std::string("qkv"));
   const Graph graph = chain(DType::F32, {4, 8}, {qkv, linear(8, "proj")});
   const Plan plan = makePlan(graph, unfused(graph));
-  EXPECT_EQ(stepOf(plan, "qkv", Phase::Forward)->note, "Userbuffers overlap is not run");
+  EXPECT_EQ(stepOf(plan, "qkv", Phase::Forward)->note, "runs without Userbuffers overlap");
   EXPECT_EQ(stepOf(plan, "proj", Phase::Forward)->note, "");
   const Graph fused = chain(DType::BF16, {4, 8}, {qkv, link("Bias")});
-  EXPECT_EQ(fusedPlan(fused).steps.front().note, "Userbuffers overlap is not run");
+  EXPECT_EQ(fusedPlan(fused).steps.front().note, "runs without Userbuffers overlap");
 }
 
 TEST(Plan, QuantizeWithoutARecipeIsAView) {

@@ -53,8 +53,8 @@ void readGroups(const ModelConfig& config, Json& router) {
   if (chosen >= groups) return;
   if (config.count("num_experts_per_tok") != 2 * chosen)
     config.refuse("topk_group",
-                  "half of num_experts_per_tok: TopKRouter sums as many scores of a group as it chooses "
-                  "experts of one, and the model sums two");
+                  "half of num_experts_per_tok: the model ranks groups by their 2 best scores, TopKRouter by "
+                  "num_experts_per_tok / topk_group");
   router["num_groups"] = groups;
   router["group_topk"] = chosen;
 }

@@ -28,7 +28,7 @@ ModelForm form(const ModelConfig& config) {
   readQwenExperts(config, form);
   form.experts->sharedIntermediate = config.count("shared_expert_intermediate_size");
   if (form.activation != "SwiGLU")
-    config.refuse("hidden_act", "silu, as the gate of the shared expert is in ScaledSwiGLU");
+    config.refuse("hidden_act", "silu, because ScaledSwiGLU applies the gate of the shared expert");
   form = withLlamaWeights(std::move(form));
   addExpertWeights(form, qwenExpertNames());
   addSharedWeights(form);

@@ -14,9 +14,10 @@ namespace fuseline {
 namespace {
 
 std::string externalsText(std::size_t numNodes, const std::vector<std::string>& externals) {
-  const std::string nodes = numNodes == 1
-                                ? "1 node without an op in Fuseline, or between such nodes,"
-                                : fmt::format("{} nodes without an op in Fuseline, or between such nodes,", numNodes);
+  const std::string nodes =
+      numNodes == 1
+          ? "1 node that has no op in Fuseline (or is between nodes that have none)"
+          : fmt::format("{} nodes that have no op in Fuseline (or are between nodes that have none)", numNodes);
   return fmt::format(
       "{} became {}, which {} not executed: {}. Set the attribute module for the export to TransformerEngine.", nodes,
       externals.size() == 1 ? "an External op" : fmt::format("{} External ops", externals.size()),
@@ -148,7 +149,7 @@ std::string ExternalOps::declared(const std::string& tensor, const std::string& 
 std::string ExternalOps::note(const FoldedPlaces& places) const {
   std::string note = externalsText(m_numNodes, places.of(m_ids));
   if (!m_border.drawnOutputs().empty())
-    note += fmt::format(" Its outputs, which are outputs of the model, are left out: {}.",
+    note += fmt::format(" Outputs of the model that an External op computes are left out: {}.",
                         nameList(m_border.drawnOutputs()));
   return note;
 }
