@@ -18,6 +18,9 @@ namespace fuseline {
 
 namespace {
 
+/// A longer run is several fusions. Every op of a run may begin one, so the work grows with the square of this.
+constexpr std::size_t kLongestRun = 256;
+
 class ChainWalker {
  public:
   ChainWalker(const Graph& graph, const FusionRule& rule, const EntryList& entries, const Claims& claims)
@@ -60,7 +63,8 @@ class ChainWalker {
     const bool isFirst = step == 0;
     const bool isMet = isFirst || takeNext(step);
     if (!isMet) return wanted.isOptional() || fail(step);
-    while (wanted.isRepeated() && !isNextClaimed(step) && isNextInTime(step) && takeNext(step)) {
+    while (wanted.isRepeated() && m_walk.nodes.size() < kLongestRun && !isNextClaimed(step) && isNextInTime(step) &&
+           takeNext(step)) {
     }
     return true;
   }

@@ -33,8 +33,9 @@ void FusedQuantization::addToProducer(const GemmOperand& operand, int source) {
   const auto [producer, key] = placeOf(operand, m_tensors.root(source));
   if (!m_copies.addWork(producer, operand, source, nextMember(producer), key)) return;
   QuantizeWork& work = producer.copies.back();
-  work.isUnrounded =
-      m_copies.hasScale(operand) && (isOfActivation(producer, work.source) || isOfNorm(producer, work.source));
+  const NodeId maker = makerOf(producer, work.source);
+  work.isUnrounded = m_copies.hasScale(operand) && areNeighbors(maker, operand) &&
+                     (isActivation(maker) || (producer.phase == Phase::Forward && isNorm(maker)));
   addNote(producer, fmt::format("quantizes {}", quantizedName(m_graph.node(operand.node), operand.type)));
 }
 
@@ -95,7 +96,8 @@ int FusedQuantization::amaxFromProducer(const GemmOperand& operand, int source) 
                              .member = member,
                              .source = findWrite(producer, produced)->key,
                              .spec = spec});
-  producer.copies.back().isUnrounded = isOfActivation(producer, producer.copies.back().source);
+  const NodeId maker = makerOf(producer, producer.copies.back().source);
+  producer.copies.back().isUnrounded = areNeighbors(maker, operand) && isActivation(maker);
   producer.operands.push_back(
       {.key = {member, OperandKind::Output, 2}, .tensor = known->second, .access = OperandAccess::Write});
   addNote(producer, fmt::format("computes the amax of {}", quantizedName(m_graph.node(operand.node), operand.type)));
@@ -132,15 +134,29 @@ Step& FusedQuantization::producerOf(int tensor) {
   return *producer;
 }
 
+NodeId FusedQuantization::makerOf(const Step& producer, const OperandKey& result) const {
+  return producer.nodes[toIndex(result.member)];
+}
+
+/// TransformerEngine's ops quantize for the op beside them only: one that passes the tensor on, such as MakeExtraOutput,
+/// gets it rounded.
+bool FusedQuantization::areNeighbors(NodeId maker, const GemmOperand& operand) const {
+  const Node& reader = m_graph.node(operand.node);
+  if (operand.type != TensorType::GradOutput) return m_graph.value(reader.inputs[0]).producer == maker;
+  const std::vector<Use>& uses = m_graph.value(reader.outputs[0]).uses;
+  return std::ranges::any_of(uses, [&](const Use& use) { return use.node == maker; });
+}
+
 /// TransformerEngine's gates that scale their rows ignore the quantizers of their neighbours.
-bool FusedQuantization::isOfActivation(const Step& producer, const OperandKey& result) const {
-  const Node& node = m_graph.node(producer.nodes[toIndex(result.member)]);
+bool FusedQuantization::isActivation(NodeId id) const {
+  const Node& node = m_graph.node(id);
   return node.operation->category == "Activation" && node.inputs.size() == 1;
 }
 
-bool FusedQuantization::isOfNorm(const Step& producer, const OperandKey& result) const {
-  const Node& node = m_graph.node(producer.nodes[toIndex(result.member)]);
-  return producer.phase == Phase::Forward && node.operation->category == "Normalization";
+/// And so does its L2Normalization.
+bool FusedQuantization::isNorm(NodeId id) const {
+  const BasicOperation& operation = *m_graph.node(id).operation;
+  return operation.category == "Normalization" && operation.name != "L2Normalization";
 }
 
 }  // namespace fuseline

@@ -37,8 +37,10 @@ class FusedQuantization {
   Step* backwardStepOf(NodeId node);
   Step& producerOf(int tensor);
   std::vector<bool> neededTensors(const PlanOptions& options) const;
-  bool isOfActivation(const Step& producer, const OperandKey& result) const;
-  bool isOfNorm(const Step& producer, const OperandKey& result) const;
+  NodeId makerOf(const Step& producer, const OperandKey& result) const;
+  bool areNeighbors(NodeId maker, const GemmOperand& operand) const;
+  bool isActivation(NodeId id) const;
+  bool isNorm(NodeId id) const;
 
   const Graph& m_graph;
   RuleBook m_book;

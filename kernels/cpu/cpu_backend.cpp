@@ -67,7 +67,7 @@ class CpuBackend final : public Backend {
     const Verdict verdict = supportsPlainStep("CPU", kernelCatalog(), query);
     if (!verdict || !query.copies) return verdict;
     const bool writesCopies = findKernel(query.kernel)->writesCopies;
-    return writesCopies ? canMakeRowCopies(query, m_settings.threads) : refuseCopies("CPU", query);
+    return writesCopies ? canMakeRowCopies(query) : refuseCopies("CPU", query);
   }
 
   Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,

@@ -67,7 +67,15 @@ def step(model, inputs, output_gradients):
     if trained:
         gradients = [output_gradients[name] for name in trained]
         torch.autograd.backward(list(trained.values()), gradients)
+        compute_delayed(model)
     return outputs
+
+
+def compute_delayed(model):
+    """Weight gradients that wait: of ops with delay_wgrad_compute."""
+    for op in model.modules():
+        if hasattr(op, "backward_dw"):
+            op.backward_dw()
 
 
 def train_step(model, inputs, output_gradients, optimizer):

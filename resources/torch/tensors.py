@@ -23,10 +23,13 @@ def compare_tensors(model, path, tolerance, device, copies_weights=True, ranks=N
         for name, x in results.items()
         if x is not None and name in tensors
     }
+    missing = [name for name, x in results.items() if x is None and name in tensors]
+    for name in missing:
+        print(f"{name}: expected a gradient, found none")
     for name, error in errors.items():
         verdict = "" if error <= tolerance else f" (more than {tolerance:.2e})"
         print(f"{name}: {error:.2e}{verdict}")
-    return all(error <= tolerance for error in errors.values())
+    return not missing and all(error <= tolerance for error in errors.values())
 
 
 def relative_error(x, expected):

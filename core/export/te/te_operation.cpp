@@ -100,6 +100,9 @@ void appendNotes(const Node& node, TeOperation& operation) {
         "{}: each group has its own parameter, as TransformerEngine has no kernels in float32 for parameters that "
         "groups share.",
         node.id));
+  if (node.delayedNeeds().anyParameter())
+    operation.notes.push_back(fmt::format(
+        "{}: delay_wgrad_compute is on, so call its backward_dw() after each backward, as the script does.", node.id));
   if (node.operation->name == "Dropout")
     operation.notes.push_back(fmt::format("{}: the mask is PyTorch's random mask, not Fuseline's.", node.id));
 }

@@ -28,19 +28,27 @@ Verdict isFrozenAlike(const Node& node) {
   return Verdict::yes();
 }
 
+/// TransformerEngine's quantizer of a tensor transforms it in high precision, too, if the recipe says so: what it makes
+/// for backward, and raises, whether or not backward reads it.
+bool isTransformed(const TensorQuantizers& quantizers, const std::optional<Recipe>& recipe) {
+  if (quantizers.columnwise && quantizers.columnwise->transformsColumnwise) return true;
+  return quantizers.any() && recipe && recipe->name() == "NVFP4BlockScaling" &&
+         !recipe->fields().boolean("disable_rht");
+}
+
 /// The random Hadamard transform of NVFP4 has a kernel for bf16 alone.
-Verdict canTransform(const Graph& graph, const Node& node) {
-  const auto isTransformed = [](const std::optional<QuantizerSpec>& quantizer) {
-    return quantizer && quantizer->transformsColumnwise;
+Verdict canTransform(const Graph& graph, const Node& node, const std::optional<Recipe>& recipe) {
+  const auto refusal = [&](const char* what, ValueId value) {
+    return Verdict::no(
+        fmt::format("{}: TransformerEngine's random Hadamard transform needs bf16, but its {} is {}. Use bf16 tensors, "
+                    "or disable the transform: --recipe-set disable_rht=true.",
+                    node.id, what, dtypeName(graph.value(value).spec.dtype)));
   };
-  if (!isTransformed(node.quantizers.input.columnwise) && !isTransformed(node.quantizers.gradOutput.columnwise))
-    return Verdict::yes();
-  const DType dtype = graph.value(node.inputs[0]).spec.dtype;
-  if (dtype == DType::BF16) return Verdict::yes();
-  return Verdict::no(
-      fmt::format("{}: TransformerEngine's random Hadamard transform needs bf16, but its input is {}. Use bf16 "
-                  "tensors, or disable the transform: --recipe-set disable_rht=true.",
-                  node.id, dtypeName(dtype)));
+  const auto isBf16 = [&](ValueId value) { return graph.value(value).spec.dtype == DType::BF16; };
+  if (isTransformed(node.quantizers.input, recipe) && !isBf16(node.inputs[0])) return refusal("input", node.inputs[0]);
+  if (isTransformed(node.quantizers.gradOutput, recipe) && !isBf16(node.outputs[0]))
+    return refusal("output gradient", node.outputs[0]);
+  return Verdict::yes();
 }
 
 /// Its kernel of a bias's gradient quantizes for the linear op before, by a quantizer of one scaling.
@@ -78,8 +86,8 @@ std::optional<TeEnvironment> groupedMlp(const FusionReport& report) {
 
 Result<void> refuseForTe(const Graph& graph, const std::optional<Recipe>& recipe) {
   for (const Node& node : graph.nodes())
-    for (const Verdict& verdict : {isFrozenAlike(node), takesSingleParameter(node, recipe), canTransform(graph, node),
-                                   canQuantizeBehindBias(graph, node, recipe)})
+    for (const Verdict& verdict : {isFrozenAlike(node), takesSingleParameter(node, recipe),
+                                   canTransform(graph, node, recipe), canQuantizeBehindBias(graph, node, recipe)})
       if (!verdict) return Error{verdict.reason()};
   return {};
 }

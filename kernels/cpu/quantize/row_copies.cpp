@@ -28,17 +28,12 @@ std::int64_t blockRowsOf(const TensorQuantizers& quantizers, const TensorSpec& s
 
 }  // namespace
 
-Verdict canMakeRowCopies(const KernelQuery& query, int threads) {
-  const CopiesQuery& copies = *query.copies;
-  if (const Node* const norm = normOfSeveralAxes(query))
-    return Verdict::no(fmt::format(
-        "{} normalizes several axes at once: its rows have {} elements, but the quantized rows of the tensor have {}.",
-        norm->id, norm->parameters.front().numElements(), copies.spec.cols()));
-  const std::int64_t blockRows = blockRowsOf(copies.quantizers, copies.spec);
-  const std::int64_t blocks = ceilDiv(copies.spec.rows(), blockRows);
-  if (blocks >= threads) return Verdict::yes();
-  return Verdict::no(fmt::format("The tensor has only {} of {} rows, but there are {} threads.",
-                                 blocks == 1 ? "one block" : fmt::format("{} blocks", blocks), blockRows, threads));
+Verdict canMakeRowCopies(const KernelQuery& query) {
+  const Node* const norm = normOfSeveralAxes(query);
+  if (!norm) return Verdict::yes();
+  return Verdict::no(fmt::format(
+      "{} normalizes several axes at once: its rows have {} elements, but the quantized rows of the tensor have {}.",
+      norm->id, norm->parameters.front().numElements(), query.copies->spec.cols()));
 }
 
 RowCopies::RowCopies(const CompileRequest& request)

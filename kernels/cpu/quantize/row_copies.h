@@ -13,9 +13,9 @@
 
 namespace fuseline::cpu {
 
-/// Yes if the kernel's rows are those of the tensor, and they form enough blocks of rows for all threads. query: with
-/// copies.
-Verdict canMakeRowCopies(const KernelQuery& query, int threads);
+/// Yes if the kernel's rows are those of the tensor; few rows leave threads without work, as results must not depend on
+/// their number. query: with copies.
+Verdict canMakeRowCopies(const KernelQuery& query);
 
 class RowCopies {
  public:

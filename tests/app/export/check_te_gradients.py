@@ -76,6 +76,7 @@ def results_of(exported, tensors):
     given = {name: tensors[f"grad.{name}"].clone() for name in trained}
     if trained:
         torch.autograd.backward(list(trained.values()), list(given.values()))
+        exported.compute_delayed(model)
     results = {name: y.detach() for name, y in results.items()}
     results |= {f"grad.{name}": x.grad for name, x in inputs.items() if x.grad is not None}
     gradients = {name: exported.gradient_of(model, place) for name, place in exported.PARAMETERS.items()}
@@ -84,7 +85,10 @@ def results_of(exported, tensors):
 
 
 def differences(exported, tensors):
-    for name, found in results_of(exported, tensors).items():
+    results = results_of(exported, tensors)
+    gradients = {f"grad.{name}" for name in exported.PARAMETERS}
+    yield from (f"{name}: missing" for name in sorted((gradients & tensors.keys()) - results.keys()))
+    for name, found in results.items():
         expected = tensors.get(name)
         if expected is None:
             continue

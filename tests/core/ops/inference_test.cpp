@@ -126,8 +126,8 @@ TEST(InterleavedInference, RefusesAWidthThatIsNoMultipleOfTwoBlocks) {
     EXPECT_TRUE(infer(name, {{DType::F32, {2, 18}}}, {{"glu_interleave_size", std::int64_t{3}}})) << name;
     EXPECT_EQ(refusal(name, {{DType::F32, {2, 20}}}, {{"glu_interleave_size", std::int64_t{3}}}),
               std::string(name) +
-                  ": the last axis of x has 20 elements, but with glu_interleave_size 3 it must be a multiple of 6, "
-                  "one block of each half.");
+                  ": the last axis of x has 20 elements, but with glu_interleave_size 3 it must be a multiple of 6 "
+                  "(a block of a and a block of b).");
   }
 }
 
