@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/te/between_modules.h"
 
+#include "core/export/te/python_expression.h"
 #include "core/export/te/python_text.h"
 #include "core/export/te/torch_nodes.h"
 

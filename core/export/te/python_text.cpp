@@ -48,51 +48,6 @@ std::string identifier(std::string_view name) {
   return result;
 }
 
-/// Reads brackets and strings. Everything between them is left to Python.
-class ExpressionReader {
- public:
-  explicit ExpressionReader(std::string_view text) : m_text(text) {}
-
-  bool isWhole() {
-    if (m_text.find_first_not_of(' ') == std::string_view::npos) return false;
-    while (m_at < m_text.size())
-      if (!readOne()) return false;
-    return m_open.empty();
-  }
-
- private:
-  bool readOne() {
-    const char c = m_text[m_at++];
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return false;
-    if (c == '"' || c == '\'') return readString(c);
-    if (const auto bracket = kOpening.find(c); bracket != std::string_view::npos) m_open += kClosing[bracket];
-    if (kClosing.find(c) != std::string_view::npos) return close(c);
-    return std::string_view("#;\\").find(c) == std::string_view::npos;
-  }
-
-  bool close(char c) {
-    if (m_open.empty() || m_open.back() != c) return false;
-    m_open.pop_back();
-    return true;
-  }
-
-  bool readString(char quote) {
-    for (; m_at < m_text.size(); ++m_at) {
-      if (static_cast<unsigned char>(m_text[m_at]) < 0x20) return false;
-      if (m_text[m_at] == '\\')
-        ++m_at;
-      else if (m_text[m_at] == quote)
-        return ++m_at, true;
-    }
-    return false;
-  }
-
-  static constexpr std::string_view kOpening = "([{", kClosing = ")]}";
-  std::string_view m_text;
-  std::size_t m_at = 0;
-  std::string m_open;  // closing characters of the open brackets
-};
-
 std::string escaped(char c) {
   if (c == '\\' || c == '"') return {'\\', c};
   const auto byte = static_cast<unsigned char>(c);
@@ -127,8 +82,6 @@ std::string pythonText(std::string_view text) {
   for (const char c : text) literal += escaped(c);
   return literal + '"';
 }
-
-bool isPythonExpression(std::string_view text) { return ExpressionReader(text).isWhole(); }
 
 std::string pythonBool(bool value) { return value ? "True" : "False"; }
 

@@ -33,9 +33,6 @@ const std::set<std::string, std::less<>>& moduleMembers();
 
 /// "x", with quotes, backslashes and control characters escaped.
 std::string pythonText(std::string_view text);
-/// Is the text usable as one expression: on one line, its brackets and strings closed, without a comment or the end of
-/// a statement? Not all such texts are valid Python.
-bool isPythonExpression(std::string_view text);
 /// True, False.
 std::string pythonBool(bool value);
 /// 1e-05, 1.0, float("inf"): a literal of a double, the shortest that reads back the same.

@@ -5,6 +5,7 @@
 
 #include "core/document/embedded_pipeline.h"
 #include "core/document/file_format.h"
+#include "core/export/te/python_expression.h"
 #include "core/export/te/python_text.h"
 #include "core/export/te/te_recipe.h"
 
@@ -39,10 +40,39 @@ TEST(PythonText, NoNameIsThatOfAMemberOfAModule) {
 }
 
 TEST(PythonText, AnExpressionStandsOnOneLineAndIsClosed) {
-  for (const char* text : {"te.DotProductAttention(32, 128)", "f('a)', \"b'\", {'c': [1]})", "f(\"\\\"\")", "x"})
+  for (const char* text : {"te.DotProductAttention(32, 128)", "f('a)', \"b'\", {'c': [1]})", "f(\"\\\"\")", "x",
+                           "f(*a, b=1e-5, **c)[1:, ::2]", "lambda x, *y: x if x not in y else -y[0] ** 2",
+                           "[i for i, (j) in a if i is not None]", "{'a': 1, **b}", "0x1f"})
     EXPECT_TRUE(isPythonExpression(text)) << text;
-  for (const char* text :
-       {"f((", "f())", "f(]", "f('", "X())\nimport os\n(None", "f()\r", "f(); g()", "f(  # a", "", "  ", "f(\\", "'\\"})
+  for (const char* text : {"f((",
+                           "f())",
+                           "f(]",
+                           "f('",
+                           "X())\nimport os\n(None",
+                           "f()\r",
+                           "f(); g()",
+                           "f(  # a",
+                           "",
+                           "  ",
+                           "f(\\",
+                           "'\\",
+                           "f(a b)",
+                           "1 +",
+                           "a = b",
+                           "return 1",
+                           "pass",
+                           "not",
+                           "f() if 1 else",
+                           "*a",
+                           "0777",
+                           "f(x for)",
+                           "f(a=1, a=2)",
+                           "f(1, b=2, 3)",
+                           "await f()",
+                           "f()\u2028x",
+                           "'a' b'c'",
+                           "f('\\x')",
+                           "1_"})
     EXPECT_FALSE(isPythonExpression(text)) << text;
 }
 
