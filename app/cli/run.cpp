@@ -587,7 +587,10 @@ void addProcessOptions(CLI::App& verb, RunOptions& options) {
                   "Time after which a rank that is missing in a collective ends the run (default: 50 times the longest "
                   "wait so far, at least 30 s; 120 s for the first collective)")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.1, 86400.0));
+      ->check(CLI::Range(0.1, 86400.0))
+      ->check([](const std::string& text) {
+        return std::string(text.find_first_of("nN") == std::string::npos ? "" : "expected a number");
+      });
 }
 
 void addVariantsOption(CLI::App& verb, RunOptions& options) {
@@ -617,10 +620,10 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
           "Hugging Face transformers loads them")
       ->needs(save);
   verb.add_flag("--quiet", options.isQuiet, "Print no table and no progress");
-  verb.add_option(
-          "--fail-if", options.gates,
-          "Exit with code 5 if METRIC>LIMIT, or if a result has NaN. Metrics: error (fused against unfused), float-error (unfused against "
-          "float32). Limits: tolerance (that of each tensor), or a percentage such as 0.5%")
+  verb.add_option("--fail-if", options.gates,
+                  "Exit with code 5 if METRIC>LIMIT, or if a result has NaN. Metrics: error (fused against unfused), "
+                  "float-error (unfused against "
+                  "float32). Limits: tolerance (that of each tensor), or a percentage such as 0.5%")
       ->type_name("GATE")
       ->allow_extra_args(false);
   // A flag that is bound to an optional gives it a value before anything is parsed (CLI11 2.1).

@@ -4,6 +4,7 @@
 #include "app/designer/screenshot.h"
 #include "core/export/graphviz/layouts.h"
 #include "core/profile/run_folder.h"
+#include "core/support/visible_text.h"
 #include "ui/machines/ask_pass.h"
 #include "ui/session/autosave.h"
 #include "ui/session/baselines.h"
@@ -304,7 +305,7 @@ int askForSsh(int argc, char** argv) {
 bool isAskPass(const char* program) { return std::string_view(program).ends_with(ui::kAskPassName); }
 
 int refuse(const QString& sentence) {
-  QTextStream(stderr) << sentence << Qt::endl;
+  QTextStream(stderr) << QString::fromStdString(visibleText(sentence.toStdString())) << Qt::endl;
   return EXIT_FAILURE;
 }
 

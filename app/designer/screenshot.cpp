@@ -6,6 +6,7 @@
 #include <QPixmap>
 #include <QTextStream>
 #include <QTimer>
+#include "core/support/visible_text.h"
 
 namespace fuseline {
 
@@ -76,7 +77,7 @@ void Screenshot::draw() {
 }
 
 void Screenshot::fail(const QString& sentence) {
-  QTextStream(stderr) << sentence << '\n';
+  QTextStream(stderr) << QString::fromStdString(visibleText(sentence.toStdString())) << '\n';
   QCoreApplication::exit(kExitRunFailed);
 }
 

@@ -1,22 +1,53 @@
-// Source: Unicode, general category Cc: U+0000 to U+001F, U+007F to U+009F.
+// Sources: Unicode, general categories Cc, Zl and Zp; UAX #9, section 2.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/support/visible_text.h"
+
+#include <algorithm>
+#include <cstddef>
 
 #include <fmt/format.h>
 
 namespace fuseline {
 
+namespace {
+
+struct Character {
+  unsigned int code = 0;
+  std::size_t size = 1;
+};
+
+/// Of one to three bytes; other bytes are themselves.
+Character characterAt(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  const auto isRest = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
+  if ((byte(0) & 0xE0U) == 0xC0U && isRest(1)) return {(byte(0) & 0x1FU) << 6U | (byte(1) & 0x3FU), 2};
+  if ((byte(0) & 0xF0U) == 0xE0U && isRest(1) && isRest(2))
+    return {(byte(0) & 0x0FU) << 12U | (byte(1) & 0x3FU) << 6U | (byte(2) & 0x3FU), 3};
+  return {byte(0), 1};
+}
+
+bool isInvisible(const Character& character) {
+  struct Range {
+    unsigned int first, last;
+  };
+  constexpr Range kMarks[] = {{0x61C, 0x61C}, {0x200E, 0x200F}, {0x2028, 0x202E}, {0x2066, 0x2069}};
+  const unsigned int code = character.code;
+  if (character.size == 1) return code < 0x20 || code == 0x7F;
+  if (character.size == 2 && code < 0xA0) return true;  // C1
+  return std::ranges::any_of(kMarks, [&](const Range& range) { return code >= range.first && code <= range.last; });
+}
+
+}  // namespace
+
 std::string visibleText(std::string_view text) {
   std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0U;
-    const bool isC1 = byte == 0xC2 && next >= 0x80 && next < 0xA0;  // two bytes of UTF-8
-    if (isC1) ++i;
-    if (isC1 || byte < 0x20 || byte == 0x7F)
-      result += fmt::format("\\u{:04x}", isC1 ? next : byte);
+  while (!text.empty()) {
+    const Character character = characterAt(text);
+    if (isInvisible(character))
+      result += fmt::format("\\u{:04x}", character.code);
     else
-      result += text[i];
+      result += text.substr(0, character.size);
+    text.remove_prefix(character.size);
   }
   return result;
 }

@@ -7,7 +7,8 @@
 
 namespace fuseline {
 
-/// Control characters (C0, DEL, C1) as "\u001b", so that a text can neither move a cursor nor begin a new line.
+/// Control characters (C0, DEL, C1), line separators and marks of the direction of writing as "\u001b", so that a text
+/// can neither move a cursor, nor begin a new line, nor be shown in another order.
 std::string visibleText(std::string_view text);
 
 }  // namespace fuseline

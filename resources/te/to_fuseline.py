@@ -102,11 +102,18 @@ def leave_out(what):
 def save(module, path, x, *extra_inputs, recipe=None, plan=None):
     """Writes the file. Raises NotAPipeline with the name of what cannot be written."""
     document = to_document(module, x, *extra_inputs, recipe=recipe)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(json.dumps(document, indent=2) + "\n")
+    write_json(document, path)
     if plan:
-        with open(plan, "w", encoding="utf-8") as file:
-            file.write(json.dumps(fused_plan(module), indent=2) + "\n")
+        write_json(fused_plan(module), plan)
+
+
+def write_json(document, path):
+    try:
+        text = json.dumps(document, indent=2, allow_nan=False)
+    except ValueError as problem:
+        raise NotAPipeline("An attribute of an op is NaN or infinite; a pipeline file holds finite numbers.") from problem
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text + "\n")
 
 
 def to_document(module, x, *extra_inputs, recipe=None):
@@ -114,6 +121,7 @@ def to_document(module, x, *extra_inputs, recipe=None):
     pipeline.add_input("x", x)
     waiting = list(extra_inputs)
     operations = list(named_operations(module))
+    warn_of_shared(operations)
     for name, operation in operations:
         pipeline.append(name, operation, waiting)
     if waiting:
@@ -143,6 +151,8 @@ class Pipeline:
         kind = type(operation).__name__
         if kind == "DotProductAttention":
             return self.append_attention(name, operation, waiting)
+        if kind == "Sequential":
+            raise NotAPipeline(f"{name} is a Sequential in another one. Save it by itself, or add its ops to the outer one.")
         if kind not in OPERATIONS or not hasattr(operation, "fuser_forward"):
             raise NotAPipeline(f"{name} is a {kind}, which is no op of te.ops that Fuseline has.")
         warn_of_arguments(name, operation)
@@ -190,6 +200,14 @@ class Pipeline:
     def finish(self):
         outputs = [{"id": "y", "from": self.main}, *self.outputs]
         return {"inputs": self.inputs, "ops": self.ops, "wires": self.wires, "outputs": outputs}
+
+
+def warn_of_shared(operations):
+    first = {}
+    for name, operation in operations:
+        before = first.setdefault(id(operation), name)
+        if before != name and any(True for _ in operation.parameters()):
+            leave_out(f"{name} is the module {before} again; in the pipeline each has weights of its own.")
 
 
 def named_operations(module):

@@ -15,7 +15,13 @@ TEST(VisibleText, HasNoControlCharacters) {
       << "CSI as one character";
 }
 
+TEST(VisibleText, KeepsTheOrderOfWriting) {
+  EXPECT_EQ(visibleText("a\xE2\x80\xAEz\xE2\x81\xA6.\xE2\x80\xA8\xD8\x9C"), "a\\u202ez\\u2066.\\u2028\\u061c");
+}
+
 TEST(VisibleText, LeavesEverythingElse) {
+  EXPECT_EQ(visibleText("\xE2\x80\xA6 \xE2\x86\x92 \xF0\x9F\x98\x80 \xE2\x80"),
+            "\xE2\x80\xA6 \xE2\x86\x92 \xF0\x9F\x98\x80 \xE2\x80");
   EXPECT_EQ(visibleText("gr\xC3\xB6\xC3\x9F"
                         "e \xC2\xB5s"),
             "gr\xC3\xB6\xC3\x9F"
