@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/designer/screenshot.h"
 
+#include "core/support/visible_text.h"
+
 #include <QCoreApplication>
 #include <QPixmap>
 #include <QTextStream>
 #include <QTimer>
-#include "core/support/visible_text.h"
 
 namespace fuseline {
 

@@ -16,7 +16,7 @@ struct Character {
   std::size_t size = 1;
 };
 
-/// Of one to three bytes; other bytes are themselves.
+/// Reads one to three bytes of UTF-8; any other byte is a character of its own.
 Character characterAt(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const auto isRest = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
