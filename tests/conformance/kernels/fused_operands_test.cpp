@@ -159,6 +159,19 @@ TEST_P(FusedOperands, FollowFromWhatTransformerEngineHasNotRounded) {
   EXPECT_EQ(isUnrounded({linear(128), link("GELU")}), recipe == "DelayedScaling" || recipe == "Float8CurrentScaling");
   EXPECT_FALSE(isUnrounded({link("Dropout"), linear(128)}));
   EXPECT_FALSE(isUnrounded({linear(128), link("RMSNorm")}));
+  EXPECT_FALSE(isUnrounded({link("L2Normalization"), linear(128)})) << "which ignores the quantizer behind it";
+  for (const char* between : {"Identity", "MakeExtraOutput"})
+    EXPECT_FALSE(isUnrounded({link("RMSNorm"), link(between), linear(128)})) << between;
+}
+
+/// 32 rows are one block.
+TEST_P(FusedOperands, AreThoseOfAnyNumberOfThreads) {
+  const Graph graph = chain(DType::BF16, {32, 64}, {link("RMSNorm"), linear(64)}, {.recipe = GetParam()});
+  const auto results = [&](int threads) {
+    const auto cpu = cpu::makeCpuBackend({.threads = threads});
+    return runPlan(graph, fusedFor(graph, cpu), cpu);
+  };
+  expectSame(graph, results(4), results(1), toleranceOf(DType::F32).relative, "");
 }
 
 TEST(FusedOperand, IsOfNumbersThatAreNotRoundedYet) {

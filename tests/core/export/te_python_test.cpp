@@ -296,9 +296,32 @@ TEST(TePython, RefusesARandomHadamardTransformOfOtherDTypes) {
   EXPECT_TRUE(contains(refusal(linear("f32"), "NVFP4BlockScaling"), "disable_rht=true"));
   EXPECT_TRUE(contains(refusal(linear("f16"), "NVFP4BlockScaling"), "its input is f16"));
   EXPECT_EQ(refusal(linear("bf16"), "NVFP4BlockScaling"), "");
+  EXPECT_TRUE(contains(
+      refusal(chainOf("bf16", opText("fc", "BasicLinear", R"("in_features": 128, "out_features": 128, "dtype": "f32")"),
+                      R"(["x", "fc.x"])", "fc.y"),
+              "NVFP4BlockScaling"),
+      "its output gradient is f32"));
   Attributes fields;
+  fields.set("backward_override", std::string("high_precision"));
+  EXPECT_TRUE(contains(refusal(linear("f32"), "NVFP4BlockScaling", fields), "its input is f32"));
+  fields = {};
   fields.set("disable_rht", true);
   EXPECT_EQ(refusal(linear("f32"), "NVFP4BlockScaling", fields), "");
+}
+
+TEST(TePython, NamesItsSequentialsUnlikeAnyOp) {
+  const std::string text =
+      exported(chainOf("f32", opText("fc", "Linear", kSizes) + "," + opText("layers", "Formula", ""),
+                       R"(["x", "fc.x"], ["fc.y", "layers.x"])", "layers.y"))
+          .text;
+  EXPECT_TRUE(contains(text, "self.layers = te.ops.Sequential(")) << text;
+  EXPECT_TRUE(contains(text, "self.layers_2 = Formula_layers_2(")) << text;
+}
+
+TEST(TePython, ComputesDelayedGradients) {
+  const PipelineText text = exported(grouped(R"("delay_wgrad_compute": true)"));
+  EXPECT_TRUE(contains(text.text, "compute_delayed(model)\n    return outputs"));
+  EXPECT_TRUE(std::ranges::any_of(text.notes, [](const std::string& note) { return contains(note, "backward_dw()"); }));
 }
 
 TEST(TePython, SetsTheEnvironmentThatItNeeds) {
