@@ -167,7 +167,7 @@ void addDevicesVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<DevicesOptions>();
   CLI::App* verb = addVerb(app, context, "devices", "List the devices that can run here, and why others cannot.",
                            options, listDevices, devicesSchema);
-  verb->add_flag("--probe", options->isProbing, "Ask cuBLASLt which formats and epilogues it supports on each GPU");
+  verb->add_flag("--probe", options->isProbing, "Ask cuBLASLt which recipes and epilogues it supports on each GPU");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
   addOnOption(*verb, options->on, "List the devices of another machine, over ssh");
 }

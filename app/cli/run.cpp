@@ -584,7 +584,7 @@ void addProcessOptions(CLI::App& verb, RunOptions& options) {
       ->check(CLI::IsMember({"threads", "processes", "mpi"}));
   verb.add_option("--hosts", options.hosts, "Hosts of ranks that mpirun starts")->type_name("HOST[:N],...");
   verb.add_option("--rank-timeout", options.rankTimeout,
-                  "Time after which a rank that is missing in a collective ends the run (default: 50 times the longest "
+                  "End the run if a rank has been missing in a collective for this long (default: 50 times the longest "
                   "wait so far, at least 30 s; 120 s for the first collective)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 86400.0))

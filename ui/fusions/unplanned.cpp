@@ -45,7 +45,8 @@ QString whyNotRunnable(const Session& session) {
   const auto numOthers = static_cast<qsizetype>(errors.size()) - 1;
   if (numOthers == 0) return first;
   return first + u' ' +
-         translated("Problems shows %1 more.").arg(counted(numOthers, translated("error"), translated("errors")));
+         translated("The Problems pane shows %1 more.")
+             .arg(counted(numOthers, translated("error"), translated("errors")));
 }
 
 }  // namespace fuseline::ui

@@ -120,7 +120,7 @@ QString endToEndText(const TimingsRow* row) {
 QString originTip(const RunOrigin& origin) {
   if (origin.differingSteps.isEmpty()) return origin.file;
   return origin.file + u'\n' +
-         TimingsPanel::tr("Steps that are in only one of the two plans (measured or current): %1")
+         TimingsPanel::tr("Steps that are only in the measured plan or only in the current one: %1")
              .arg(origin.differingSteps.join(QStringLiteral(", ")));
 }
 

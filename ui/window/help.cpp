@@ -75,7 +75,7 @@ QString timelineRows() {
          shortcutRow(translated("Home, F"), translated("Fit all; fit the selection")) +
          shortcutRow(translated("Double-click, Return"), translated("Zoom to the box")) +
          shortcutRow(translated("Backspace"), translated("Previous view")) +
-         shortcutRow(translated("Shift + drag, R"), translated("Select a time range; range of the box")) +
+         shortcutRow(translated("Shift + drag, R"), translated("Select a time range; select the range of the box")) +
          shortcutRow(translated("Q; Escape"), translated("Show or hide the table of the time range; clear the range")) +
          shortcutRow(translated("N"), translated("Add a note to the time range or the box")) +
          shortcutRow(translated("F2"), translated("Pin the details of the box")) +
