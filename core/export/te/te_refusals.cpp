@@ -8,6 +8,7 @@
 #include "core/ops/parameters.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -28,19 +29,28 @@ Verdict isFrozenAlike(const Node& node) {
   return Verdict::yes();
 }
 
-/// The random Hadamard transform of NVFP4 has a kernel for bf16 alone.
-Verdict canTransform(const Graph& graph, const Node& node) {
+/// The random Hadamard transform of NVFP4 has a kernel for bf16 alone. Its quantizers raise for another dtype even
+/// where only the rowwise tensor, which is not transformed, is used.
+Verdict canTransform(const Graph& graph, const Node& node, const std::optional<Recipe>& recipe) {
   const auto isTransformed = [](const std::optional<QuantizerSpec>& quantizer) {
     return quantizer && quantizer->transformsColumnwise;
   };
-  if (!isTransformed(node.quantizers.input.columnwise) && !isTransformed(node.quantizers.gradOutput.columnwise))
-    return Verdict::yes();
-  const DType dtype = graph.value(node.inputs[0]).spec.dtype;
-  if (dtype == DType::BF16) return Verdict::yes();
-  return Verdict::no(
-      fmt::format("{}: TransformerEngine's random Hadamard transform needs bf16, but its input is {}. Use bf16 "
-                  "tensors, or disable the transform: --recipe-set disable_rht=true.",
-                  node.id, dtypeName(dtype)));
+  const bool transformsAll =
+      recipe && recipe->name() == "NVFP4BlockScaling" && !recipe->fields().boolean("disable_rht");
+  const TensorQuantizers &input = node.quantizers.input, &gradient = node.quantizers.gradOutput;
+  const bool isInput = isTransformed(input.columnwise) || (transformsAll && input.any());
+  const bool isGradient = isTransformed(gradient.columnwise) || (transformsAll && gradient.any());
+  if (!isInput && !isGradient) return Verdict::yes();
+  for (const auto& [isQuantized, name, value] :
+       {std::tuple(isInput, "input", node.inputs[0]), std::tuple(isGradient, "output", node.outputs[0])}) {
+    const DType dtype = graph.value(value).spec.dtype;
+    if (isQuantized && dtype != DType::BF16)
+      return Verdict::no(
+          fmt::format("{}: TransformerEngine's random Hadamard transform needs bf16, but its {} is {}. Use bf16 "
+                      "tensors, or disable the transform: --recipe-set disable_rht=true.",
+                      node.id, name, dtypeName(dtype)));
+  }
+  return Verdict::yes();
 }
 
 /// Its kernel of a bias's gradient quantizes for the linear op before, by a quantizer of one scaling.
@@ -78,8 +88,8 @@ std::optional<TeEnvironment> groupedMlp(const FusionReport& report) {
 
 Result<void> refuseForTe(const Graph& graph, const std::optional<Recipe>& recipe) {
   for (const Node& node : graph.nodes())
-    for (const Verdict& verdict : {isFrozenAlike(node), takesSingleParameter(node, recipe), canTransform(graph, node),
-                                   canQuantizeBehindBias(graph, node, recipe)})
+    for (const Verdict& verdict : {isFrozenAlike(node), takesSingleParameter(node, recipe),
+                                   canTransform(graph, node, recipe), canQuantizeBehindBias(graph, node, recipe)})
       if (!verdict) return Error{verdict.reason()};
   return {};
 }

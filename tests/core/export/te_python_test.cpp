@@ -271,6 +271,18 @@ TEST(TePython, RefusesARandomHadamardTransformOfOtherDTypes) {
   EXPECT_EQ(refusal(linear("f32"), "NVFP4BlockScaling", fields), "");
 }
 
+// The gradient has the dtype of the output. A quantizer of inputs raises although only its rowwise tensor is used.
+TEST(TePython, RefusesTransformsOfEveryQuantizedTensor) {
+  const std::string mixed =
+      chainOf("bf16", opText("fc", "BasicLinear", R"("in_features": 128, "out_features": 128, "dtype": "f32")"),
+              R"(["x", "fc.x"])", "fc.y");
+  EXPECT_TRUE(contains(refusal(mixed, "NVFP4BlockScaling"), "its output is f32"));
+  Attributes fields;
+  fields.set("backward_override", std::string("high_precision"));
+  const std::string plain = chainOf("f32", opText("fc", "BasicLinear", kSizes), R"(["x", "fc.x"])", "fc.y");
+  EXPECT_TRUE(contains(refusal(plain, "NVFP4BlockScaling", fields), "its input is f32"));
+}
+
 TEST(TePython, SetsTheEnvironmentThatItNeeds) {
   const PipelineText text = exported(grouped(R"("single_grouped_weight": true)"));
   const std::size_t set = text.text.find("os.environ.setdefault(\"NVTE_GROUPED_LINEAR_SINGLE_PARAM\", \"1\")");
