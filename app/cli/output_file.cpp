@@ -27,9 +27,12 @@ fs::path placeOf(const std::string& file) {
 
 using SeenFiles = std::map<fs::path, std::string>;
 
-/// A model's tensors may be in files beside it.
+/// A model's tensors may be in files beside it; of a folder, its safetensors are read.
 void addRead(const NamedFile& file, SeenFiles& seen) {
   if (file.second.empty()) return;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(file.second, ignored))
+    if (entry.path().extension() == ".safetensors") seen.emplace(placeOf(entry.path().string()), file.first);
   seen.emplace(placeOf(file.second), file.first);
   if (!isOnnxFile(file.second)) return;
   for (const fs::path& data : onnxDataFiles(file.second))

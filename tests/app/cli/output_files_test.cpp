@@ -52,6 +52,7 @@ TEST(OutputFiles, AreNoneThatTheCallReads) {
       {"suggest a.py --device reference --rules te --apply 1 -o a.py --force", "a.py"},
       {"compare a.fuserun a.fuserun --report a.fuserun --force", "a.fuserun"},
       {once + "a.fuseline --tensors s.safetensors --save s.safetensors --force", "s.safetensors"},
+      {once + "a.fuseline --tensors . --save s.safetensors", "s.safetensors"},
       {once + "a.fuseline --measured a.fuserun -o a.fuserun --force", "a.fuserun"}};
   for (const Case& each : cases) {
     const std::string before = files.text(each.kept);
