@@ -1,6 +1,7 @@
 // fuseline import: takes the pipeline out of a file that was made of one, or of another model.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/output_file.h"
+#include "app/cli/pipeline_options.h"
 #include "app/cli/verbs.h"
 #include "core/document/file_format.h"
 #include "core/export/model/model_import.h"
@@ -30,6 +31,7 @@ struct ImportOptions {
   std::string weightsFrom;
   std::string dtype;
   std::optional<std::int64_t> layers;
+  RunSpec spec;  // symbols
   bool replaces = false;
   bool isStrict = false;
   bool keepsFlat = false;
@@ -61,8 +63,10 @@ Result<ImportedPipeline> pipelineOfModel(const ImportOptions& options) {
 Result<ImportedPipeline> pipelineIn(const ImportOptions& options) {
   const std::string& path = options.file;
   if (isOnnxFile(path))
-    return importOnnx(
-        path, {.isStrict = options.isStrict, .keepsFlat = options.keepsFlat, .takesWeights = !options.weights.empty()});
+    return importOnnx(path, {.isStrict = options.isStrict,
+                             .keepsFlat = options.keepsFlat,
+                             .takesWeights = !options.weights.empty(),
+                             .extents = {options.spec.symbols.begin(), options.spec.symbols.end()}});
   if (isModelConfig(path)) return pipelineOfModel(options);
   if (holdsRun(path)) return pipelineOfRun(path);
   Result<LoadedDocument> loaded = loadDocument(path);
@@ -77,7 +81,11 @@ Result<void> writeWeights(const ImportedPipeline& imported, const ImportOptions&
   if (options.weights.empty()) return {};
   if (imported.weightsProblem) return *imported.weightsProblem;
   const NamedTensors& weights = imported.weights;
-  if (weights.empty()) return Error{fmt::format("{}: the model has no weights for these ops.", options.file)};
+  if (weights.empty()) {
+    context.err << fmt::format("note: the model has no weights for these ops, so {} is not written.\n",
+                               options.weights);
+    return {};
+  }
   if (Result<void> written = writeSafetensors(options.weights, weights); !written) return written.error();
   context.err << fmt::format("Wrote {} weights to {}, for run --tensors and export --tensors.\n", weights.size(),
                              options.weights);
@@ -102,6 +110,9 @@ Result<void> checkOptions(const ImportOptions& options) {
         "--layers, --dtype and --weights-from: expected the config.json of a model, found another file. Remove these "
         "options.",
         ErrorKind::Usage};
+  if (!isOnnxFile(options.file) && (options.isStrict || options.keepsFlat || !options.spec.symbols.empty()))
+    return Error{"--strict, --flat and --set: expected an ONNX model, found another file. Remove these options.",
+                 ErrorKind::Usage};
   if (!options.weightsFrom.empty() && options.weights.empty())
     return Error{"--weights-from: the file to write is missing. Add --weights OUT.safetensors.", ErrorKind::Usage};
   VerbFiles files{.read = {{"FILE", options.file}},
@@ -161,6 +172,8 @@ void addImportVerb(CLI::App& app, Context& context) {
   verb->add_option("--dtype", options->dtype,
                    "With a config.json: dtype of tensors and weights (default: the config's)")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  addSpecOption(*verb, options->spec, runSpecField("symbols"),
+                "With an ONNX model: size of a dynamic dimension, as which the weights are written");
   verb->add_flag("--strict", options->isStrict,
                  "Refuse ONNX models with nodes that Fuseline has no op for; by default such nodes become Externals or "
                  "are left out");

@@ -28,7 +28,13 @@ constexpr std::size_t kRandomDigits = 8;
 constexpr std::string_view kTemporaryEnding = ".tmp";
 
 Error writeError(const fs::path& path, const std::string& why) {
-  return {.message = fmt::format("{}: cannot be written: {}.", path.string(), why), .kind = ErrorKind::RunFailed};
+  std::error_code ignored;
+  const fs::path folder = path.parent_path();
+  const std::string next = folder.empty() || fs::exists(folder, ignored)
+                               ? std::string()
+                               : fmt::format(" Create the folder {} first.", folder.string());
+  return {.message = fmt::format("{}: cannot be written: {}.{}", path.string(), why, next),
+          .kind = ErrorKind::RunFailed};
 }
 
 /// Beside the target, because a rename works within one file system only; random, because two programs may write.

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -30,15 +31,17 @@ std::string scaled(double value, double step, const char* const* units, std::siz
 
 }  // namespace
 
+/// Two neighboring letters that are exchanged count once.
 int editDistance(std::string_view a, std::string_view b) {
-  std::vector<int> row(b.size() + 1);
+  std::vector<int> row(b.size() + 1), above, before;
   std::iota(row.begin(), row.end(), 0);
   for (std::size_t i = 0; i < a.size(); ++i) {
-    int diagonal = row[0]++;
+    before = std::exchange(above, row);
+    ++row[0];
     for (std::size_t j = 0; j < b.size(); ++j) {
-      const int substituted = diagonal + (sameLetter(a[i], b[j]) ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({substituted, row[j] + 1, diagonal + 1});
+      row[j + 1] = std::min({above[j] + (sameLetter(a[i], b[j]) ? 0 : 1), row[j] + 1, above[j + 1] + 1});
+      const bool isExchanged = i > 0 && j > 0 && sameLetter(a[i], b[j - 1]) && sameLetter(a[i - 1], b[j]);
+      if (isExchanged) row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
     }
   }
   return row.back();
@@ -46,11 +49,12 @@ int editDistance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates) {
   const auto length = static_cast<int>(name.size());
-  int best = std::min(length / 2 + 2, length);  // one letter at least is the same
+  int best = length;  // one letter at least is the same
   std::string found;
   for (const std::string& candidate : candidates) {
     const int distance = editDistance(name, candidate);
-    if (distance >= best) continue;
+    const int most = std::max<int>(3, std::max(length, static_cast<int>(candidate.size()))) / 3;
+    if (distance > most || distance >= best) continue;
     best = distance;
     found = candidate;
   }

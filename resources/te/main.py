@@ -61,21 +61,21 @@ def draw_gradients(model, inputs):
     return {name: torch.randn_like(y) for name, y in forward(model, inputs).items()}
 
 
+def finish_gradients(model):
+    """Computes the weight gradients that delay_wgrad_compute postpones."""
+    for module in model.modules():
+        if getattr(module, "need_backward_dw", bool)():
+            module.backward_dw()
+
+
 def step(model, inputs, output_gradients):
     outputs = forward(model, inputs)
     trained = {n: y for n, y in outputs.items() if TRAINS and y.requires_grad}
     if trained:
         gradients = [output_gradients[name] for name in trained]
         torch.autograd.backward(list(trained.values()), gradients)
-        compute_delayed(model)
+        finish_gradients(model)
     return outputs
-
-
-def compute_delayed(model):
-    """Weight gradients that wait: of ops with delay_wgrad_compute."""
-    for op in model.modules():
-        if hasattr(op, "backward_dw"):
-            op.backward_dw()
 
 
 def train_step(model, inputs, output_gradients, optimizer):

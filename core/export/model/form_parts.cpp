@@ -103,7 +103,7 @@ void readSizes(const ModelConfig& config, ModelForm& form) {
   form.hidden = config.count("hidden_size");
   form.intermediate = config.count("intermediate_size");
   form.heads = config.count("num_attention_heads");
-  form.groups = config.count("num_key_value_heads", form.heads);
+  form.groups = form.heads;
   form.headDim = config.count("head_dim", std::max<std::int64_t>(1, form.hidden / form.heads));
   form.layers.assign(static_cast<std::size_t>(config.count("num_hidden_layers")), 0);
   constexpr std::size_t kMostLayers = 1000;
@@ -111,8 +111,6 @@ void readSizes(const ModelConfig& config, ModelForm& form) {
     config.refuse("num_hidden_layers", fmt::format("at most {} layers", kMostLayers));
     form.layers.resize(1);
   }
-  if (form.heads % form.groups != 0)
-    config.refuse("num_key_value_heads", fmt::format("a divisor of num_attention_heads, {}", form.heads));
   if (!config.has("head_dim") && form.hidden % form.heads != 0)
     config.refuse("hidden_size", fmt::format("a multiple of num_attention_heads, {}", form.heads));
   constexpr std::int64_t kMostTokens = 2048;
@@ -197,6 +195,9 @@ void setQwenWindows(const ModelConfig& config, ModelForm& form) {
 ModelForm llamaForm(const ModelConfig& config) {
   ModelForm form;
   readSizes(config, form);
+  form.groups = config.count("num_key_value_heads", form.heads);
+  if (form.heads % form.groups != 0)
+    config.refuse("num_key_value_heads", fmt::format("a divisor of num_attention_heads, {}", form.heads));
   form.vocabulary = config.count("vocab_size");
   form.norm = {.op = "RMSNorm", .eps = config.real("rms_norm_eps", 1e-6)};
   readActivation(config, "hidden_act", "silu", true, form);

@@ -26,7 +26,7 @@ class Rewriter {
         m_options(options),
         m_reading(graph),
         m_numbers(m_reading, options.symbols, options.folder),
-        m_otherNumbers(m_reading, doubled(options.symbols), options.folder),
+        m_openNumbers(m_reading, openDoubled(options), options.folder),
         m_views(m_reading, m_numbers),
         m_nodes(graph, m_reading, m_views),
         m_columns(m_nodes, m_views, options.misfits) {
@@ -66,8 +66,11 @@ class Rewriter {
   }
 
  private:
-  static std::map<std::string, std::int64_t> doubled(std::map<std::string, std::int64_t> symbols) {
-    for (auto& [name, value] : symbols) value *= 2;
+  /// Constants of the model are made for its own numbers.
+  static std::map<std::string, std::int64_t> openDoubled(const AttentionRewriteOptions& options) {
+    auto symbols = options.symbols;
+    for (auto& [name, value] : symbols)
+      if (!options.literals.contains(name)) value *= 2;
     return symbols;
   }
 
@@ -244,28 +247,37 @@ class Rewriter {
     const auto added = addedScores(parts, m_numbers, layout.heads);
     if (!added) return setRuntimeBias(parts, layout, made, attributes, inputs, note);
     const auto named = namedMask(*added);
-    const auto other =
-        named && !m_options.symbols.empty() ? addedScores(parts, m_otherNumbers, layout.heads) : std::nullopt;
+    OnnxNumbers* const numbers = m_numbers.atOtherExtents();
+    auto other = numbers ? addedScores(parts, *numbers, layout.heads) : std::nullopt;
+    if (numbers && !other) other = addedScores(parts, m_openNumbers, layout.heads);
     const bool isAlways = !other || namedMask(*other) == named;
     if (named && isAlways && attributes["attn_mask_type"] == "no_mask" && !attributes.contains("window_size")) {
       attributes.update(*named);
       return true;
     }
-    return setConstantBias(*added, parts, layout, made, attributes, inputs, note);
+    return setConstantBias(*added, other.value_or(*added), parts, layout, made, attributes, inputs, note);
   }
 
-  bool setConstantBias(const NumberArray& added, const AttentionParts& parts, const HeadLayout& layout,
-                       const std::string& made, Json& attributes, std::vector<std::string>& inputs, std::string& note) {
+  /// other: at other extents. Values that differ in spite of one shape would be wrong there without a word.
+  bool setConstantBias(const NumberArray& added, const NumberArray& other, const AttentionParts& parts,
+                       const HeadLayout& layout, const std::string& made, Json& attributes,
+                       std::vector<std::string>& inputs, std::string& note) {
+    const bool isFixed = other.shape == added.shape;
+    if (isFixed && other.values != added.values)
+      return refuse(parts.output, "the bias of its scores depends on extents that its shape does not show");
     const std::string bias = made + "_bias";
     m_nodes.declare(bias,
-                    {added.shape[0] == 1 ? 1 : layout.batch, added.shape[1] == 1 ? 1 : layout.heads,
+                    {other.shape[0] == 1 ? 1 : layout.batch, other.shape[1] == 1 ? 1 : layout.heads,
                      extentOf(parts.q.tokens()), extentOf(parts.k.tokens())},
                     inputs[0]);
     const DType dtype = floatTypeOf(m_reading.elementType(parts.output)).value_or(DType::F32);
     m_constants.emplace_back(bias, Tensor::fromDoubles({.dtype = dtype, .shape = added.shape}, added.values));
     attributes["core_attention_bias_type"] = "post_scale_bias";
     inputs.push_back(bias);
-    note = "the bias that the model adds to the scores became an input; its values are among the weights.";
+    note = "the bias that the model adds to the scores became an input; its values are among the weights";
+    note += isFixed ? "."
+                    : fmt::format(", but only those of shape [{}]. For other sizes, import with --set.",
+                                  fmt::join(added.shape, ", "));
     return true;
   }
 
@@ -288,20 +300,29 @@ class Rewriter {
     if (!fits) return refuse(parts.output, "its mask does not have the shape [batch, heads, queries, keys]");
     wanted[2] = matrix[0];
     wanted[3] = matrix[1];
+    const auto rows = numQueries(parts);
     if (numElements(wanted) == numElements(*extents))
       bias = m_nodes.reshaped(bias, wanted);
+    else if (rows)
+      bias = expanded(bias, wanted, *rows, parts);
     else
-      bias = expanded(bias, wanted, parts);
+      return refuse(parts.output, "its number of queries is unknown");
     attributes["core_attention_bias_type"] = "post_scale_bias";
     inputs.push_back(bias);
     note = "the mask that the model computes from its inputs became an input: 0 or -inf for each score.";
     return true;
   }
 
-  /// As many rows as there are queries in a run with the defaults of symbols.
-  std::string expanded(const std::string& bias, const Shape& wanted, const AttentionParts& parts) {
-    const auto scores = m_numbers.extents(parts.scores);
-    const std::int64_t rows = scores && scores->size() > 1 ? (*scores)[scores->size() - 2] : wanted[2];
+  /// Queries in a run with the defaults of symbols. The output is [B, heads, S, D] or [B, S, heads * D].
+  std::optional<std::int64_t> numQueries(const AttentionParts& parts) const {
+    if (const auto scores = m_numbers.extents(parts.scores); scores && scores->size() > 1)
+      return (*scores)[scores->size() - 2];
+    const auto output = m_numbers.extents(parts.output);
+    const std::size_t rank = output ? output->size() : 0;
+    return rank == 4 || rank == 3 ? std::optional((*output)[rank - 2]) : std::nullopt;
+  }
+
+  std::string expanded(const std::string& bias, const Shape& wanted, std::int64_t rows, const AttentionParts& parts) {
     ::onnx::TensorProto shape;
     shape.set_data_type(::onnx::TensorProto::INT64);
     shape.add_dims(4);
@@ -350,7 +371,7 @@ class Rewriter {
   ::onnx::GraphProto& m_graph;
   const AttentionRewriteOptions& m_options;
   OnnxReading m_reading;
-  OnnxNumbers m_numbers, m_otherNumbers;
+  OnnxNumbers m_numbers, m_openNumbers;
   OnnxViews m_views;
   std::map<std::string, std::vector<int>> m_consumers;
   OnnxNewNodes m_nodes;

@@ -20,6 +20,7 @@ inline constexpr const char* kFuselineDomain = "fuseline";
 
 struct AttentionRewriteOptions {
   std::map<std::string, std::int64_t> symbols = {};  // defaults
+  std::set<std::string> literals = {};               // symbols that are numbers in the model
   std::set<std::string> misfits = {};                // tensors that are not to be made by such nodes
   std::filesystem::path folder = {};                 // of external data
 };

@@ -92,7 +92,7 @@ class AttentionNodesOf {
   OnnxValue heads(int slot, const TokenLayout& layout, const char* part) {
     const Axes shape = isSbhd() ? Axes{layout.tokens, layout.batch, layout.heads, layout.channels}
                                 : Axes{layout.batch, layout.tokens, layout.heads, layout.channels};
-    const OnnxValue split = m_graph.add("Reshape", {m_graph.input(slot), m_graph.integers(shape)}, part);
+    const OnnxValue split = m_graph.reshape(m_graph.input(slot), m_graph.inputSpec(slot).shape, shape, part);
     const OnnxValue turned =
         m_graph.add("Transpose", {split}, part, {{"perm", isSbhd() ? Axes{1, 2, 0, 3} : Axes{0, 2, 1, 3}}});
     return m_graph.cast(turned, DType::F32);
@@ -103,10 +103,9 @@ class AttentionNodesOf {
     const std::int64_t each = m_form.headsPerGroup();
     if (each == 1) return x;
     const OnnxValue apart = m_graph.add("Unsqueeze", {x, m_graph.integers({2})}, part);
-    const OnnxValue shape = m_graph.integers({layout.batch, layout.heads, each, layout.tokens, layout.channels});
-    const OnnxValue many = m_graph.add("Expand", {apart, shape}, part);
-    return m_graph.add("Reshape",
-                       {many, m_graph.integers({layout.batch, m_form.heads, layout.tokens, layout.channels})}, part);
+    const OnnxValue many = m_graph.add("Expand", {apart, m_graph.integers({1, 1, each, 1, 1})}, part);
+    return m_graph.reshape(many, {layout.batch, layout.heads, each, layout.tokens, layout.channels},
+                           {layout.batch, m_form.heads, layout.tokens, layout.channels}, part);
   }
 
   OnnxValue times(const OnnxValue& x, double factor, const char* part) {
@@ -287,7 +286,10 @@ class AttentionNodesOf {
   void merge(const OnnxValue& y) {
     const OnnxValue turned =
         m_graph.add("Transpose", {y}, "turned", {{"perm", isSbhd() ? Axes{2, 0, 1, 3} : Axes{0, 2, 1, 3}}});
-    m_graph.setOutput(0, m_graph.add("Reshape", {turned, m_graph.integers(m_graph.outputSpec().shape)}, "merged"));
+    const TokenLayout &q = m_layouts.q, &v = m_layouts.v;
+    const Shape shape =
+        isSbhd() ? Shape{q.tokens, q.batch, q.heads, v.channels} : Shape{q.batch, q.tokens, q.heads, v.channels};
+    m_graph.setOutput(0, m_graph.reshape(turned, shape, m_graph.outputSpec().shape, "merged"));
   }
 
   OnnxGraph& m_graph;
@@ -304,8 +306,7 @@ class RotaryNodesOf {
 
   void add() {
     if (m_graph.opset() >= kOpsetOfAttention && m_form.rotated > 0) return addOperator();
-    const OnnxValue shape = m_graph.integers(shapeWith(m_form.dim));
-    OnnxValue x = m_graph.cast(m_graph.add("Reshape", {m_graph.input(), shape}, "heads"), DType::F32);
+    OnnxValue x = heads();
     std::optional<OnnxValue> rest;
     if (m_form.rotated < m_form.dim) {
       const std::vector<OnnxValue> parts = split(x, {m_form.rotated, m_form.dim - m_form.rotated}, "parts");
@@ -316,9 +317,7 @@ class RotaryNodesOf {
     const OnnxValue across = m_graph.add("Mul", {turned(x), sines}, "across");
     OnnxValue y = m_graph.add("Add", {m_graph.add("Mul", {x, cosines}, "straight"), across}, "rotated");
     if (rest) y = m_graph.add("Concat", {y, *rest}, "whole", {{"axis", std::int64_t{-1}}});
-    if (m_graph.outputSpec().shape != Shape(shapeWith(m_form.dim)))
-      y = m_graph.add("Reshape", {y, m_graph.integers(m_graph.outputSpec().shape)}, "merged");
-    m_graph.setOutput(0, y);
+    m_graph.setOutput(0, merged(y));
   }
 
  private:
@@ -326,9 +325,7 @@ class RotaryNodesOf {
   void addOperator() {
     const OnnxAttributes swap = {{"perm", isSbhd() ? Axes{1, 2, 0, 3} : Axes{0, 2, 1, 3}}};
     const OnnxAttributes back = {{"perm", isSbhd() ? Axes{2, 0, 1, 3} : Axes{0, 2, 1, 3}}};
-    const OnnxValue shape = m_graph.integers(shapeWith(m_form.dim));
-    const OnnxValue heads = m_graph.cast(m_graph.add("Reshape", {m_graph.input(), shape}, "heads"), DType::F32);
-    const OnnxValue turned = m_graph.add("Transpose", {heads}, "turned", swap);
+    const OnnxValue turned = m_graph.add("Transpose", {heads()}, "turned", swap);
     const OnnxValue row =
         m_graph.add("Range", {m_graph.integer(0), m_graph.integer(m_layout.tokens), m_graph.integer(1)}, "positions");
     const OnnxValue positions =
@@ -339,9 +336,18 @@ class RotaryNodesOf {
                     {{"interleaved", std::int64_t{m_form.isInterleaved ? 1 : 0}},
                      {"rotary_embedding_dim", m_form.rotated == m_form.dim ? 0 : m_form.rotated}});
     OnnxValue y = m_graph.add("Transpose", {rotated}, "whole", back);
-    if (m_graph.outputSpec().shape != Shape(shapeWith(m_form.dim)))
-      y = m_graph.add("Reshape", {y, m_graph.integers(m_graph.outputSpec().shape)}, "merged");
-    m_graph.setOutput(0, y);
+    m_graph.setOutput(0, merged(y));
+  }
+
+  OnnxValue heads() {
+    return m_graph.cast(m_graph.reshape(m_graph.input(), m_graph.inputSpec().shape, shapeWith(m_form.dim), "heads"),
+                        DType::F32);
+  }
+
+  /// In the shape of the op's output.
+  OnnxValue merged(const OnnxValue& y) {
+    const Shape &from = shapeWith(m_form.dim), &to = m_graph.outputSpec().shape;
+    return from == to ? y : m_graph.reshape(y, from, to, "merged");
   }
 
   /// Cosines and sines of each pair, [S, R / 2].
@@ -389,7 +395,9 @@ class RotaryNodesOf {
     };
     const OnnxValue minus = m_graph.add("Neg", {every(1, "second")}, "minus");
     const OnnxValue pairs = m_graph.add("Concat", {column(minus), column(every(0, "first"))}, "pairs", last);
-    return m_graph.add("Reshape", {pairs, m_graph.integers(shapeWith(m_form.rotated))}, "turned");
+    Axes apart = shapeWith(m_form.numPairs());
+    apart.push_back(2);
+    return m_graph.reshape(pairs, apart, shapeWith(m_form.rotated), "turned");
   }
 
   /// Cosines and sines of each channel, [S, 1, R] or [S, 1, 1, R].

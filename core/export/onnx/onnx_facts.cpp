@@ -66,12 +66,17 @@ OnnxExtent OnnxFactSymbols::declared(const ::onnx::TensorShapeProto_Dimension& e
   return sum.isUnknown() ? named(text) : sum;
 }
 
+/// Its default is any extent, unless one was given.
+std::string OnnxFactSymbols::newSymbol(const std::string& wish) {
+  std::string symbol = m_ids.of(wish);
+  const auto given = m_given.find(symbol);
+  m_defaults[symbol] = given == m_given.end() ? ImportedSymbols::kAnyExtent : given->second;
+  return symbol;
+}
+
 OnnxExtent OnnxFactSymbols::named(const std::string& parameter) {
   const auto [entry, isNew] = m_names.try_emplace("name " + parameter);
-  if (isNew) {
-    entry->second = m_ids.of(parameter);
-    m_defaults[entry->second] = ImportedSymbols::kAnyExtent;
-  }
+  if (isNew) entry->second = newSymbol(parameter);
   return known(entry->second);
 }
 
@@ -89,8 +94,7 @@ OnnxExtent OnnxFactSymbols::ofLiteral(const std::string& wish, std::int64_t numb
 OnnxExtent OnnxFactSymbols::fresh(const std::string& place) {
   const auto [entry, isNew] = m_names.try_emplace("place " + place);
   if (isNew) {
-    entry->second = m_ids.of("N");
-    m_defaults[entry->second] = ImportedSymbols::kAnyExtent;
+    entry->second = newSymbol("N");
     m_freshSymbols.insert(entry->second);
   }
   return known(entry->second);
@@ -109,7 +113,8 @@ OnnxExtent OnnxFactSymbols::known(const std::string& symbol) const {
 }
 
 void OnnxFactSymbols::setDefault(const std::string& symbol, std::int64_t value) {
-  if (!m_literals.contains(symbol) && m_defaults.contains(symbol)) m_defaults[symbol] = value;
+  if (!m_literals.contains(symbol) && !m_given.contains(symbol) && m_defaults.contains(symbol))
+    m_defaults[symbol] = value;
 }
 
 // ---- operations

@@ -26,8 +26,9 @@ struct OnnxFact {
 /// equal. Facts accumulate until a pass over the graph adds none.
 class OnnxFactSymbols {
  public:
-  /// `asNumbers`: symbols of literal extents that stay numbers.
-  explicit OnnxFactSymbols(std::set<std::string> asNumbers = {}) : m_asNumbers(std::move(asNumbers)) {}
+  /// `asNumbers`: symbols of literal extents that stay numbers. `given`: defaults of other symbols, by name.
+  explicit OnnxFactSymbols(std::set<std::string> asNumbers = {}, std::map<std::string, std::int64_t> given = {})
+      : m_asNumbers(std::move(asNumbers)), m_given(std::move(given)) {}
 
   // ---- origins of symbols
   /// An extent as written in the model: a number, a sum of products of names, or any other text.
@@ -60,7 +61,7 @@ class OnnxFactSymbols {
   /// Defaults of all symbols, by name, and the symbols that replace numbers of the model.
   const std::map<std::string, std::int64_t>& defaults() const { return m_defaults; }
   const std::set<std::string>& literals() const { return m_literals; }
-  /// Replaces the general default extent for a symbol of the model.
+  /// Replaces the general default extent for a symbol of the model, unless one was given.
   void setDefault(const std::string& symbol, std::int64_t value);
 
  private:
@@ -68,8 +69,10 @@ class OnnxFactSymbols {
   OnnxExtent named(const std::string& parameter);
   void learn(const std::string& symbol, const OnnxExtent& extent);
   bool learnFresh(const OnnxExtent& a, const OnnxExtent& b);
+  std::string newSymbol(const std::string& wish);
 
   std::set<std::string> m_asNumbers;
+  std::map<std::string, std::int64_t> m_given;
   ImportedIds m_ids;
   std::map<std::string, std::string> m_names;  // by their names in the model, or by place
   std::map<std::string, std::int64_t> m_defaults;

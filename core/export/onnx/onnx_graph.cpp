@@ -169,6 +169,15 @@ OnnxValue OnnxGraph::add(const char* type, const std::vector<OnnxValue>& inputs,
   return addSeveral(type, inputs, 1, part, std::move(attributes)).front();
 }
 
+OnnxValue OnnxGraph::reshape(const OnnxValue& x, const Shape& from, const Shape& to, std::string_view part) {
+  if (numElements(to) == 0) return add("Reshape", {x, integers(to)}, part, {{"allowzero", std::int64_t{1}}});
+  Shape wanted = to;
+  const auto numSame = static_cast<std::size_t>(std::ranges::mismatch(from, to).in2 - to.begin());
+  std::fill_n(wanted.begin(), numSame, 0);
+  if (numSame < wanted.size()) wanted[numSame] = -1;
+  return add("Reshape", {x, integers(wanted)}, part);
+}
+
 OnnxValue OnnxGraph::cast(const OnnxValue& value, DType dtype) {
   return value.dtype == dtype ? value : castTo(value, dtype);
 }

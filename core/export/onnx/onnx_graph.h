@@ -64,6 +64,9 @@ class OnnxGraph {
   /// Adds a node with several outputs.
   std::vector<OnnxValue> addSeveral(const char* type, const std::vector<OnnxValue>& inputs, std::size_t numOutputs,
                                     std::string_view part, OnnxAttributes attributes = {});
+  /// A Reshape between these shapes. Extents that stay in front are copied, and the next is inferred: a model with
+  /// another batch needs no other node.
+  OnnxValue reshape(const OnnxValue& x, const Shape& from, const Shape& to, std::string_view part);
   /// Converts to another element type. Returns the value itself if it has that type.
   OnnxValue cast(const OnnxValue& value, DType dtype);
   /// Converts the result of a comparison to 1 and 0 in float32.

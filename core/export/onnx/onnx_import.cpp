@@ -13,6 +13,7 @@
 #include "core/export/onnx/import/residual_branches.h"
 #include "core/export/onnx/kept/model_ends.h"
 #include "core/export/onnx/kept/old_forms.h"
+#include "core/export/onnx/name_list.h"
 #include "core/export/onnx/onnx_exporter.h"
 #include "core/export/onnx/onnx_fused_nodes.h"
 #include "core/export/onnx/onnx_listing.h"
@@ -157,19 +158,43 @@ std::string metadataOf(const ::onnx::ModelProto& model, std::string_view key) {
 Result<ImportedPipeline> attemptImport(::onnx::ModelProto& model, const OnnxPreparation& prepared,
                                        std::string_view name, const OnnxImportOptions& options, const Misfits& known,
                                        Misfits& found) {
-  const AttentionRewrite rewrite(*model.mutable_graph(),
-                                 {.symbols = prepared.symbols(), .misfits = known.tensors, .folder = options.folder});
+  const AttentionRewrite rewrite(*model.mutable_graph(), {.symbols = prepared.symbols(),
+                                                          .literals = prepared.literals(),
+                                                          .misfits = known.tensors,
+                                                          .folder = options.folder});
   GraphImport attempt(prepared, rewrite, model.opset_import(), name, options, known);
   Result<ImportedPipeline> imported = attempt.run();
   found = attempt.misfits();
   return imported;
 }
 
+/// Errors: a given extent is not positive, or belongs to none of the model's symbols.
+Result<void> checkExtents(const OnnxPreparation& prepared, const std::map<std::string, std::int64_t>& extents) {
+  std::vector<std::string> open;
+  for (const auto& [symbol, value] : prepared.symbols())
+    if (!prepared.literals().contains(symbol)) open.push_back(symbol);
+  for (const auto& [symbol, value] : extents) {
+    if (value < 1)
+      return Error{fmt::format("--set {}={}: expected a positive number.", symbol, value), ErrorKind::Usage};
+    if (prepared.literals().contains(symbol))
+      return Error{
+          fmt::format("--set {0}={1}: the model fixes {0} to {2}. Set it later: fuseline run FILE --set {0}={1}.",
+                      symbol, value, prepared.symbols().at(symbol)),
+          ErrorKind::Usage};
+    if (std::ranges::count(open, symbol) == 0)
+      return Error{fmt::format("--set {}={}: the model has no such symbol. It has: {}.", symbol, value,
+                               open.empty() ? "none" : nameList(open)),
+                   ErrorKind::Usage};
+  }
+  return {};
+}
+
 /// Ops that do not fit are none in the next attempt. Each attempt finds another, so that there is an end.
 Result<ImportedPipeline> importGraph(::onnx::ModelProto& model, std::string_view name,
                                      const OnnxImportOptions& options) {
-  OnnxPreparation prepared(model);
+  OnnxPreparation prepared(model, options.extents);
   prepared.prepare();
+  if (Result<void> known = checkExtents(prepared, options.extents); !known) return known.error();
   Misfits known;
   while (true) {
     Misfits found;

@@ -31,10 +31,11 @@ struct ImportedPipeline {
 bool isOnnxFile(const std::filesystem::path& path);
 
 struct OnnxImportOptions {
-  bool isStrict = false;              // nodes that are no ops of Fuseline are an error
-  bool keepsFlat = false;             // layers that repeat are no instances of a block
-  bool takesWeights = false;          // reads the weights, too
-  std::filesystem::path folder = {};  // folder of the external data, for models that do not contain them
+  bool isStrict = false;                             // nodes that are no ops of Fuseline are an error
+  bool keepsFlat = false;                            // layers that repeat are no instances of a block
+  bool takesWeights = false;                         // reads the weights, too
+  std::filesystem::path folder = {};                 // folder of the external data, for models that do not contain them
+  std::map<std::string, std::int64_t> extents = {};  // defaults of symbols that the model leaves open
 };
 
 /// The pipeline of a model that Fuseline exported and that was not changed since; otherwise a pipeline of the ops found

@@ -142,20 +142,51 @@ std::optional<std::int64_t> valueOf(const ExportedPipeline& pipeline, const std:
   return value < 1 || value > kLargest ? std::nullopt : std::optional(value);
 }
 
-/// Names every extent that is the symbol, if the graph with twice its value differs in nothing else.
-void nameExtents(const ExportedPipeline& pipeline, OnnxModel& model, const std::string& symbol, std::int64_t value) {
+/// Weights of one size are those of one model.
+bool haveSameWeights(const OnnxModel& a, const OnnxModel& b) {
+  return std::ranges::equal(a.weights, b.weights, [&](const OnnxWeight& left, const OnnxWeight& right) {
+    return std::ranges::equal(a.graph.initializer(left.initializer).dims(),
+                              b.graph.initializer(right.initializer).dims());
+  });
+}
+
+/// Nodes that a pipeline keeps may have declared it. True: the model's tensors are of this size alone.
+bool fixExtents(OnnxModel& model, const std::string& symbol, std::int64_t value) {
+  for (auto* const extent : extentsOf(model.graph))
+    if (extent->dim_param() == symbol) extent->set_dim_value(value);
+  return true;
+}
+
+/// Names every extent that is the symbol, if the graph with twice its value differs in nothing else. True: constants of
+/// nodes follow from it, so that it is a number in the model.
+bool nameExtents(const ExportedPipeline& pipeline, OnnxModel& model, const std::string& symbol, std::int64_t value) {
   const Result<Graph> graph = inferenceGraph(pipeline, {{symbol, 2 * value}});
-  if (!graph) return;
+  if (!graph) return false;
   Result<OnnxModel> twice = written(pipeline, *graph);
-  if (!twice || withoutExtents(twice->graph) != withoutExtents(model.graph)) return;
+  if (!twice || !haveSameWeights(model, *twice)) return false;
+  if (withoutExtents(twice->graph) != withoutExtents(model.graph)) return fixExtents(model, symbol, value);
   const Extents extents = extentsOf(model.graph), others = extentsOf(twice->graph);
   Extents changed;
   for (std::size_t i = 0; i < extents.size(); ++i) {
     if (extents[i]->has_dim_param() || extents[i]->dim_value() == others[i]->dim_value()) continue;
-    if (extents[i]->dim_value() != value || others[i]->dim_value() != 2 * value) return;
+    if (extents[i]->dim_value() != value || others[i]->dim_value() != 2 * value) return false;
     changed.push_back(extents[i]);
   }
   for (auto* const extent : changed) extent->set_dim_param(symbol);
+  return false;
+}
+
+/// All symbols of the document.
+void nameAllExtents(const ExportedPipeline& pipeline, OnnxModel& model) {
+  std::vector<std::string> fixed;
+  for (const auto& [symbol, expression] : pipeline.document.symbols().items())
+    if (const auto value = valueOf(pipeline, symbol, expression))
+      if (nameExtents(pipeline, model, symbol, *value)) fixed.push_back(fmt::format("{}={}", symbol, *value));
+  if (fixed.empty()) return;
+  model.notes.push_back(
+      fmt::format("The model works at {} only, as constants of its nodes depend on them. Export again with --set for "
+                  "other sizes.",
+                  nameList(fixed)));
 }
 
 }  // namespace
@@ -166,8 +197,7 @@ Result<OnnxModel> onnxModel(const ExportedPipeline& pipeline) {
   Result<OnnxModel> model = written(pipeline, *graph);
   if (!model) return model;
   std::ranges::move(notesOf(*graph), std::back_inserter(model->notes));
-  for (const auto& [symbol, expression] : pipeline.document.symbols().items())
-    if (const auto value = valueOf(pipeline, symbol, expression)) nameExtents(pipeline, *model, symbol, *value);
+  nameAllExtents(pipeline, *model);
   fillModelConstants(pipeline, *model);
   model->graph.set_name(pipeline.name);
   return model;

@@ -69,6 +69,8 @@ Found wholeLayerNorm(Reading graph, Name tensor) {
   if (numAxes == 0 || !fits(graph, inputOf(*node, 0), *gamma.weight, numAxes)) return std::nullopt;
   const auto* const beta = weight(graph, inputOf(*node, 2));
   if (!beta && !inputOf(*node, 2).empty()) return std::nullopt;  // it is computed
+  const bool isVector = !beta || numElements(shapeOf(*beta)) == 1 || fits(graph, inputOf(*node, 0), *beta, numAxes);
+  if (!isVector) return std::nullopt;
   FoundOperation found = normalization("LayerNorm", inputOf(*node, 0), gamma, numAxes, realOf(*node, "epsilon", 1e-5));
   found.weights.push_back({.parameter = "bias", .constant = beta, .isSpread = true});
   return found;

@@ -304,11 +304,26 @@ double broadcastAt(const NumberArray& array, const Shape& extents, std::int64_t 
   return array.values[static_cast<std::size_t>(at)];
 }
 
+OnnxNumbers::OnnxNumbers(const OnnxReading& reading, std::map<std::string, std::int64_t> symbols,
+                         std::filesystem::path folder)
+    : m_reading(reading), m_symbols(std::move(symbols)), m_folder(std::move(folder)) {}
+
+OnnxNumbers* OnnxNumbers::atOtherExtents() {
+  if (m_other || m_isOther || m_symbols.empty()) return m_other.get();
+  auto doubled = m_symbols;
+  for (auto& [name, value] : doubled) value *= 2;
+  m_other = std::make_unique<OnnxNumbers>(m_reading, std::move(doubled), m_folder);
+  m_other->m_isOther = true;
+  return m_other.get();
+}
+
 NumberArrayPtr OnnxNumbers::of(const std::string& tensor) { return find(tensor, 0); }
 
 std::optional<double> OnnxNumbers::number(const std::string& tensor) {
   const NumberArrayPtr array = of(tensor);
-  return array && array->values.size() == 1 ? std::optional(array->values.front()) : std::nullopt;
+  const auto value = array && array->values.size() == 1 ? std::optional(array->values.front()) : std::nullopt;
+  OnnxNumbers* const other = value ? atOtherExtents() : nullptr;
+  return !other || other->number(tensor) == value ? value : std::nullopt;
 }
 
 std::optional<Shape> OnnxNumbers::extents(const std::string& tensor) const {

@@ -23,15 +23,16 @@ struct NumberArray {
 class OnnxNumbers {
  public:
   /// symbols: the extent that each stands for. folder: where files of external data stand.
-  OnnxNumbers(const OnnxReading& reading, std::map<std::string, std::int64_t> symbols, std::filesystem::path folder)
-      : m_reading(reading), m_symbols(std::move(symbols)), m_folder(std::move(folder)) {}
+  OnnxNumbers(const OnnxReading& reading, std::map<std::string, std::int64_t> symbols, std::filesystem::path folder);
 
   /// nullptr: it depends on an input, on a node that is not known here, or is large.
   std::shared_ptr<const NumberArray> of(const std::string& tensor);
-  /// The value of a tensor with one element.
+  /// The value of a tensor with one element, if it is the same at other extents.
   std::optional<double> number(const std::string& tensor);
   /// Nothing where the graph does not say it.
   std::optional<Shape> extents(const std::string& tensor) const;
+  /// The same graph with every symbol doubled: values that follow from extents differ. nullptr: it has no symbols.
+  OnnxNumbers* atOtherExtents();
 
  private:
   using Array = std::shared_ptr<const NumberArray>;
@@ -43,6 +44,8 @@ class OnnxNumbers {
   std::map<std::string, std::int64_t> m_symbols;
   std::filesystem::path m_folder;
   std::map<std::string, Array> m_known;
+  std::unique_ptr<OnnxNumbers> m_other;
+  bool m_isOther = false;
 };
 
 /// Nothing: they do not fit together, or there would be very many elements.

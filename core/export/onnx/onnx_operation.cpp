@@ -139,10 +139,8 @@ void addGroupedLinear(OnnxGraph& graph, OnnxQuantization&) {
 
 // ---- structure
 
-/// An extent of 0 is one, not that of the input.
 void addReshape(OnnxGraph& graph, OnnxQuantization&) {
-  const OnnxValue shape = graph.integers(graph.operation().attributes.integers("shape"));
-  graph.setOutput(0, graph.add("Reshape", {graph.input(), shape}, "shaped", {{"allowzero", std::int64_t{1}}}));
+  graph.setOutput(0, graph.reshape(graph.input(), graph.inputSpec().shape, graph.outputSpec().shape, "shaped"));
 }
 
 void addSplit(OnnxGraph& graph, OnnxQuantization&) { addOnnxSplit(graph); }

@@ -119,10 +119,14 @@ std::optional<Product> gemm(Reading graph, const ::onnx::NodeProto& node) {
   return product;
 }
 
+/// A weight that the model converts is multiplied in the type to which it is converted.
 std::optional<Product> product(Reading graph, Name tensor) {
-  if (const auto* const node = graph.makerOf("MatMul", tensor)) return matMul(graph, *node);
-  if (const auto* const node = graph.makerOf("Gemm", tensor)) return gemm(graph, *node);
-  return std::nullopt;
+  const auto *const multiplied = graph.makerOf("MatMul", tensor), *const added = graph.makerOf("Gemm", tensor);
+  if (!multiplied && !added) return std::nullopt;
+  std::optional<Product> found = multiplied ? matMul(graph, *multiplied) : gemm(graph, *added);
+  const auto type = floatTypeOf(graph.elementType(inputOf(multiplied ? *multiplied : *added, 1)));
+  if (found && type) found->dtype = type;
+  return found;
 }
 
 /// With a downstream bias, unless the tensor between the two has other consumers.

@@ -84,7 +84,8 @@ std::string literalName(const ::onnx::TypeProto::Tensor& type, int axis) {
 
 }  // namespace
 
-OnnxPreparation::OnnxPreparation(::onnx::ModelProto& model) : m_graph(*model.mutable_graph()) {
+OnnxPreparation::OnnxPreparation(::onnx::ModelProto& model, std::map<std::string, std::int64_t> defaults)
+    : m_graph(*model.mutable_graph()), m_defaults(std::move(defaults)) {
   for (const auto& opset : model.opset_import())
     if (opset.domain().empty()) m_opset = opset.version();
   inlineFunctions(model);
@@ -100,7 +101,7 @@ void OnnxPreparation::noteDeclared() {
 }
 
 void OnnxPreparation::prepare(const std::set<std::string>& asNumbers) {
-  m_symbols = OnnxFactSymbols(asNumbers);
+  m_symbols = OnnxFactSymbols(asNumbers, m_defaults);
   do {
     inferUntilKnown();
   } while (takeBranches(false) || takeBranches(true));

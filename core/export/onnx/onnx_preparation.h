@@ -18,7 +18,8 @@ class OnnxPreparation {
  public:
   /// Expands functions, sorts nodes into an executable order, and records the shapes declared in the model. The model
   /// must outlive it.
-  explicit OnnxPreparation(::onnx::ModelProto& model);
+  /// `defaults`: of symbols of the model, by name.
+  explicit OnnxPreparation(::onnx::ModelProto& model, std::map<std::string, std::int64_t> defaults = {});
 
   /// Literal extents of batch and sequence become symbols, except for those in `asNumbers` and those that the graph can
   /// only handle as numbers. Branches replace their If; computable tensors become initializers. May be called again
@@ -54,6 +55,7 @@ class OnnxPreparation {
   void writeConstants();
 
   ::onnx::GraphProto& m_graph;
+  std::map<std::string, std::int64_t> m_defaults;
   std::int64_t m_opset = 0;
   std::map<std::string, ::onnx::TypeProto, std::less<>> m_declared;
   OnnxFactSymbols m_symbols;

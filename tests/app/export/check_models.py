@@ -221,15 +221,15 @@ def export(make, exporter, path):
 # ---- the table
 
 
-def check(program, folder, inputs):
-    """The columns of a row from imports on; raises Refused."""
+def check(program, folder, inputs, extents):
+    """The columns of a row from imports on; raises Refused. extents: of dynamic dimensions."""
     begin = time.monotonic()
-    imported = import_model(program, folder)
+    imported = import_model(program, folder, extents)
     seconds = time.monotonic() - begin
     counts = ops_of(json.loads(imported["text"]))
     fuseline(program, "validate", folder / "m.fuseline")
     fuseline(program, "run", folder / "m.fuseline", "--iterations", "2", "--no-peaks")
-    error = error_of(program, folder, imported, inputs, EXTENTS) if inputs is not None else None
+    error = error_of(program, folder, imported, inputs) if inputs is not None else None
     external = counts.pop("External", 0)
     ops = ", ".join(f"{count} {name}" for name, count in counts.most_common(6))
     again = error_of_round_trip(program, folder, imported, inputs) if inputs is not None else None
@@ -248,7 +248,8 @@ def row_of(program, name, exporter, prepare):
         except Exception as problem:  # of PyTorch: an exporter that does not know the model
             return [name, exporter, "not exported", type(problem).__name__, "", "", ""], True
         try:
-            return [name, exporter, *check(program, folder, inputs)], True
+            extents = EXTENTS if exporter.endswith("any extents") else None
+            return [name, exporter, *check(program, folder, inputs, extents)], True
         except Refused as refused:
             return [name, exporter, "FAILED", str(refused).replace("|", "/"), "", "", ""], False
 

@@ -33,9 +33,12 @@ def fuseline(program, *arguments):
     return done.stdout
 
 
-def import_model(program, folder):
-    """What --json says of m.onnx."""
+def import_model(program, folder, extents=None):
+    """What --json says of m.onnx. extents: of dynamic dimensions, if it has them."""
     arguments = ["import", folder / "m.onnx", "-o", folder / "m.fuseline", "--json", "--force"]
+    if extents:
+        known = json.loads(json.loads(fuseline(program, *arguments))["text"]).get("symbols", {})
+        arguments += [f"--set={name}={value}" for name, value in extents.items() if name in known]
     try:
         return json.loads(fuseline(program, *arguments, "--weights", folder / "w.safetensors"))
     except Refused as refused:

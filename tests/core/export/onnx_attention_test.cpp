@@ -69,14 +69,31 @@ class AttentionGraph {
   /// Queries, keys and values of linear layers of x, as [B, S, heads, 8] and with heads in front.
   AttentionGraph& heads(const std::string& name, const std::string& x, std::int64_t heads) {
     floats(name + ".w", {32, 8 * heads}, [](std::int64_t i) { return 0.01 * static_cast<double>(i % 7); });
-    node("MatMul", {x, name + ".w"}, name + "_projected").integers(name + ".shape", {2, 6, heads, 8});
+    node("MatMul", {x, name + ".w"}, name + "_projected").integers(name + ".shape", {m_batch, m_tokens, heads, 8});
     node("Reshape", {name + "_projected", name + ".shape"}, name + "_split");
     return node("Transpose", {name + "_split"}, name, {"perm=0,2,1,3"});
   }
 
+  /// Any number of one of them: -1. x is the input.
+  AttentionGraph& sizes(std::int64_t batch, std::int64_t tokens) {
+    m_batch = batch;
+    m_tokens = tokens;
+    return input("x", {batch, tokens, 32});
+  }
+  /// The size of an axis of x as a real number.
+  AttentionGraph& size(const std::string& name, std::int64_t axis) {
+    node("Shape", {"x"}, name + ".shape").integers(name + ".axis", {axis});
+    node("Gather", {name + ".shape", name + ".axis"}, name + ".integer");
+    return node("Cast", {name + ".integer"}, name, {"to=1"});
+  }
+  AttentionGraph& with(const OnnxImportOptions& options) {
+    m_options = options;
+    return *this;
+  }
+
   /// o: [B, heads, S, 8], behind which the heads are merged again for a last layer.
   Result<ImportedPipeline> merged(const std::string& o) {
-    node("Transpose", {o}, "turned", {"perm=0,2,1,3"}).integers("flat", {2, 6, 32});
+    node("Transpose", {o}, "turned", {"perm=0,2,1,3"}).integers("flat", {m_batch, m_tokens, 32});
     node("Reshape", {"turned", "flat"}, "merged").floats("wo", {32, 32}, [](std::int64_t) { return 0.1; });
     node("MatMul", {"merged", "wo"}, "y");
     return imported("y");
@@ -84,7 +101,8 @@ class AttentionGraph {
 
   Result<ImportedPipeline> imported(const std::string& output) {
     graph().add_output()->set_name(output);
-    return importOnnxModel(m_model.SerializeAsString(), "attention.onnx", {.keepsFlat = true, .takesWeights = true});
+    m_options.keepsFlat = m_options.takesWeights = true;
+    return importOnnxModel(m_model.SerializeAsString(), "attention.onnx", m_options);
   }
 
  private:
@@ -118,6 +136,8 @@ class AttentionGraph {
   }
 
   ::onnx::ModelProto m_model;
+  std::int64_t m_batch = 2, m_tokens = 6;
+  OnnxImportOptions m_options;
 };
 
 Names operationsOf(const Result<ImportedPipeline>& imported) {
@@ -215,6 +235,57 @@ TEST(OnnxAttention, TakesWhatIsNoMaskForABias) {
     EXPECT_EQ(weight->second.spec.shape, (Shape{1, 1, 6, 6}));
     EXPECT_EQ(weight->second.toDoubles()[1], isRow ? -1e9 : -100.0);
   }
+}
+
+// softmax(q k^T * scale + bias) v of any number of tokens, or of any batch.
+AttentionGraph ofAnySize(std::int64_t batch, std::int64_t tokens) {
+  AttentionGraph graph;
+  graph.sizes(batch, tokens).heads("q", "x", 4).heads("k", "x", 4).heads("v", "x", 4);
+  graph.node("Transpose", {"k"}, "kt", {"perm=0,1,3,2"}).node("MatMul", {"q", "kt"}, "s");
+  graph.node("Mul", {"s", "scale"}, "scaled").node("Add", {"scaled", "bias"}, "added");
+  graph.node("Softmax", {"added"}, "p", {"axis=-1"}).node("MatMul", {"p", "v"}, "o");
+  return graph;
+}
+
+// The distance of query and key, as relative position biases are made of it. Only its values for 3 tokens are known.
+TEST(OnnxAttention, WritesABiasThatFollowsTheTokensAtTheGivenNumber) {
+  AttentionGraph graph = ofAnySize(2, -1);
+  graph.number("scale", 0.25).number("zero", 0.0).number("one", 1.0).integers("first", {0}).integers("second", {1});
+  graph.size("count", 1).node("Squeeze", {"count"}, "tokens").node("Range", {"zero", "tokens", "one"}, "places");
+  graph.node("Unsqueeze", {"places", "first"}, "keys").node("Unsqueeze", {"places", "second"}, "queries");
+  graph.node("Sub", {"queries", "keys"}, "bias");
+  const Result<ImportedPipeline> imported = graph.with({.extents = {{"N", 3}}}).merged("o");
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_EQ(imported->document.symbols()["N"], 3);
+  ASSERT_EQ(imported->document.inputs().size(), 2U);
+  const std::string name = imported->document.inputs()[1].id;
+  const auto bias = std::ranges::find(imported->weights, name, &NamedTensors::value_type::first);
+  ASSERT_NE(bias, imported->weights.end());
+  EXPECT_EQ(bias->second.spec.shape, (Shape{1, 1, 3, 3}));
+  EXPECT_EQ(bias->second.toDoubles(), (std::vector<double>{0, -1, -2, 1, 0, -1, 2, 1, 0}));
+  EXPECT_TRUE(std::ranges::any_of(imported->notes, [](const std::string& note) {
+    return note.find("only those of shape [1, 1, 3, 3]") != std::string::npos;
+  })) << fmt::format("{}", fmt::join(imported->notes, "\n"));
+}
+
+TEST(OnnxAttention, RefusesExtentsOfNoOpenSymbol) {
+  const auto withExtent = [](const std::string& name, std::int64_t value) {
+    AttentionGraph graph = ofAnySize(2, -1).number("scale", 0.25).number("bias", 0.0);
+    return graph.with({.extents = {{name, value}}}).merged("o").error().message;
+  };
+  EXPECT_EQ(withExtent("tokens", 3), "--set tokens=3: the model has no such symbol. It has: N.");
+  EXPECT_EQ(withExtent("N", 0), "--set N=0: expected a positive number.");
+  EXPECT_EQ(withExtent("B", 3), "--set B=3: the model fixes B to 2. Set it later: fuseline run FILE --set B=3.");
+}
+
+// At other extents the numbers would be others, and nothing in the pipeline says so.
+TEST(OnnxAttention, LeavesNumbersThatFollowExtents) {
+  AttentionGraph scaled = ofAnySize(2, -1).size("scale", 1).number("bias", 0.0);
+  EXPECT_TRUE(attributesOf(scaled.merged("o"), "DotProductAttention").empty());
+  AttentionGraph biased = ofAnySize(-1, 6).number("scale", 0.25).size("batch", 0);
+  biased.floats("table", {6, 6}, [](std::int64_t i) { return static_cast<double>(i); });
+  const Result<ImportedPipeline> imported = biased.node("Mul", {"table", "batch"}, "bias").merged("o");
+  EXPECT_TRUE(attributesOf(imported, "DotProductAttention").empty());
 }
 
 // Padding of a batch, as BERT has it: [B, 1, 1, Sk].

@@ -157,6 +157,16 @@ class Model {
     return *this;
   }
 
+  /// 0.5 is 3F00 in bf16.
+  Model& bf16Weight(const std::string& name, const Shape& shape) {
+    weight(name, shape);
+    auto& tensor = *m_model.mutable_graph()->mutable_initializer()->rbegin();
+    tensor.set_data_type(16);
+    for (int i = 0; i < tensor.float_data_size(); ++i) tensor.add_int32_data(0x3F00);
+    tensor.clear_float_data();
+    return *this;
+  }
+
   Model& number(const std::string& name, float value) {
     weight(name, {});
     m_model.mutable_graph()->mutable_initializer()->rbegin()->set_float_data(0, value);
@@ -219,6 +229,7 @@ class Model {
   Result<ImportedPipeline> imported() const { return importOnnxModel(bytes(), "other.onnx", {.isStrict = true}); }
   /// The remaining pipeline if nodes are left out.
   Result<ImportedPipeline> cut() const { return importOnnxModel(bytes(), "other.onnx", {.keepsFlat = true}); }
+  Result<ImportedPipeline> weighted() const { return importOnnxModel(bytes(), "other.onnx", {.takesWeights = true}); }
   /// With layers as instances of a block.
   Result<ImportedPipeline> folded() const { return importOnnxModel(bytes(), "other.onnx"); }
 
@@ -608,12 +619,29 @@ TEST(OnnxImport, LeavesOutWhatEndsAModel) {
       << imported->notes.front();
 }
 
+TEST(OnnxImport, NamesOutputsThatAreInputsOrConstants) {
+  Model model;
+  model.input("x", {"4", "8"}).weight("w", {8, 8}).node("MatMul", {"x", "w"}, {"y"}).node("Identity", {"x"}, {"again"});
+  const Result<ImportedPipeline> imported = model.output("y").output("x").output("w").output("again").imported();
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_TRUE(std::ranges::any_of(imported->notes, [](const std::string& note) {
+    return has(note, "left out, also by `export --to onnx`: x, w, again.");
+  }));
+}
+
 TEST(OnnxImport, SaysWhichOutputsAnExternalMakes) {
   Result<ImportedPipeline> imported = layersAroundSoftmax().output("p").cut();
   ASSERT_TRUE(imported);
   EXPECT_EQ(imported->document.outputs().size(), 1U);
   EXPECT_TRUE(has(imported->notes[1], "Its outputs, which are outputs of the model, are left out: p."))
       << imported->notes[1];
+}
+
+TEST(OnnxImport, TakesNoLayerNormWithABiasForEachToken) {
+  Model model;
+  model.input("x", {"2", "4", "8"}).weight("g", {8}).weight("b", {4, 8}).weight("w", {8, 8});
+  model.node("LayerNormalization", {"x", "g", "b"}, {"n"}).node("MatMul", {"n", "w"}, {"y"});
+  EXPECT_EQ(operationsOf(model.output("y").cut()), (Texts{"External", "Linear"}));
 }
 
 TEST(OnnxImport, TakesNoLayerNormWithoutItsBias) {
@@ -644,6 +672,35 @@ TEST(OnnxImport, TakesTheDtypeThatResultsAreConvertedTo) {
   EXPECT_EQ(operationsOf(imported), (Texts{"RMSNorm", "Linear"}));
   EXPECT_EQ(imported->document.ops()[0].attributes["dtype"], "bf16");
   EXPECT_EQ(imported->document.ops()[1].attributes["dtype"], "f32");
+}
+
+// Stored in fewer bits: the product is one in float32.
+TEST(OnnxImport, TakesTheDtypeThatAWeightIsConvertedTo) {
+  Model model;
+  model.input("x", {"4", "8"}).bf16Weight("w", {8, 8}).node("Cast", {"w"}, {"c"}, {{"to", 1}});
+  const Result<ImportedPipeline> imported = model.node("MatMul", {"x", "c"}, {"y"}).output("y").weighted();
+  ASSERT_EQ(operationsOf(imported), Texts{"Linear"});
+  EXPECT_EQ(imported->weights.at(0).second.spec.dtype, DType::F32);
+  EXPECT_EQ(imported->weights.at(0).second.toDoubles().front(), 0.5);
+}
+
+/// The weight of a layer that a model quantizes to unsigned integers of 8 bits and back, in steps of 0.25.
+double quantizedAndBack(float weight) {
+  Model model;
+  model.input("x", {"4", "8"}).weight("w", {8, 8}, weight).number("s", 0.25F);
+  model.node("QuantizeLinear", {"w", "s"}, {"q"}).node("DequantizeLinear", {"q", "s"}, {"d"});
+  const Result<ImportedPipeline> imported = model.node("MatMul", {"x", "d"}, {"y"}).output("y").weighted();
+  if (operationsOf(imported) != Texts{"Linear"}) throw std::invalid_argument("no Linear");
+  return imported->weights.at(0).second.toDoubles().front();
+}
+
+// The standard: saturate(round_half_to_even(x / scale)).
+TEST(OnnxImport, QuantizesWeightsAsTheModelDoes) {
+  EXPECT_EQ(quantizedAndBack(0.37F), 0.25);
+  EXPECT_EQ(quantizedAndBack(0.375F), 0.5);  // 1.5 steps
+  EXPECT_EQ(quantizedAndBack(0.625F), 0.5);  // 2.5 steps
+  EXPECT_EQ(quantizedAndBack(-1.0F), 0.0);
+  EXPECT_EQ(quantizedAndBack(100.0F), 63.75);
 }
 
 /// Notes about a layer with these weights whose results are converted to f16 and back.

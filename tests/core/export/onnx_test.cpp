@@ -316,15 +316,30 @@ TEST(OnnxExtents, NameWhatMayBeAny) {
   EXPECT_EQ(extentsOf(file.graph().output(0)), (Texts{"B", "M", "4"}));
 }
 
-TEST(OnnxExtents, StayFixedWhereAnAttributeOrAnExpressionReadsThem) {
+TEST(OnnxExtents, StayFixedWhereAnExpressionReadsThem) {
   const auto reshaped = [](const char* shape) {
     return exported(document(R"({"id": "x", "dtype": "f32", "shape": ["M", 6]})",
                              fmt::format(R"({{"id": "view", "op": "Reshape", "attributes": {{"shape": {}}}}})", shape),
                              R"(["x", "view.x"])", "view", R"("M": 4)"));
   };
-  EXPECT_EQ(extentsOf(reshaped(R"(["M", 2, 3])").graph().input(0)), (Texts{"4", "6"}));
+  EXPECT_EQ(extentsOf(reshaped(R"(["M", 2, 3])").graph().output(0)), (Texts{"M", "2", "3"})) << "copied";
   EXPECT_EQ(extentsOf(reshaped("[-1, 3]").graph().input(0)), (Texts{"4", "6"})) << "an output has 2 M rows";
   EXPECT_EQ(extentsOf(reshaped("[-1, 2, 3]").graph().output(0)), (Texts{"M", "2", "3"}));
+  const Exported fixed = reshaped(R"([2, "3*M"])");
+  EXPECT_EQ(extentsOf(fixed.graph().output(0)), (Texts{"2", "12"}));
+  EXPECT_TRUE(std::ranges::any_of(fixed.file.notes,
+                                  [](const std::string& note) { return has(note, "The model works at M=4 only"); }));
+}
+
+// Heads of attention: none of the nodes names the batch or the number of tokens.
+TEST(OnnxExtents, FollowBatchAndTokensThroughReshapes) {
+  const Exported file =
+      exported(document(R"({"id": "x", "dtype": "f32", "shape": ["B", "S", 6]})",
+                        R"({"id": "apart", "op": "Reshape", "attributes": {"shape": ["B", "S", 2, 3]}},
+         {"id": "merged", "op": "Reshape", "attributes": {"shape": ["B", "S", 6]}})",
+                        R"(["x", "apart.x"], ["apart.y", "merged.x"])", "merged", R"("B": 2, "S": 5)"));
+  EXPECT_EQ(extentsOf(file.graph().input(0)), (Texts{"B", "S", "6"}));
+  EXPECT_EQ(extentsOf(file.graph().output(0)), (Texts{"B", "S", "6"}));
 }
 
 // ---- recipes

@@ -320,7 +320,7 @@ TEST(TePython, NamesItsSequentialsUnlikeAnyOp) {
 
 TEST(TePython, ComputesDelayedGradients) {
   const PipelineText text = exported(grouped(R"("delay_wgrad_compute": true)"));
-  EXPECT_TRUE(contains(text.text, "compute_delayed(model)\n    return outputs"));
+  EXPECT_TRUE(contains(text.text, "finish_gradients(model)\n    return outputs"));
   EXPECT_TRUE(std::ranges::any_of(text.notes, [](const std::string& note) { return contains(note, "backward_dw()"); }));
 }
 

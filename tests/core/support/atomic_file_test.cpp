@@ -87,7 +87,9 @@ TEST(AtomicFile, NamesThePathOfAFolderThatDoesNotExist) {
   const auto path = folder / "missing" / "a";
   const Result<void> written = writeFileAtomically(path, text("x"));
   ASSERT_FALSE(written);
-  EXPECT_EQ(written.error().message, path.string() + ": cannot be written: No such file or directory.");
+  EXPECT_EQ(written.error().message, path.string() +
+                                         ": cannot be written: No such file or directory. Create the folder " +
+                                         path.parent_path().string() + " first.");
 }
 
 TEST(AtomicFile, WritesToADeviceDirectly) { EXPECT_TRUE(writeFileAtomically("/dev/null", text("x"))); }

@@ -17,6 +17,13 @@ TEST(Nearest, SharesALetterAtLeast) {
   EXPECT_EQ(nearest("zz", {"fc1", "act"}), "");
 }
 
+TEST(Nearest, DiffersInAThirdOfTheLettersAtMost) {
+  EXPECT_EQ(nearest("nrom", {"fc1", "norm"}), "norm") << "two letters that are exchanged are one error";
+  EXPECT_EQ(nearest("nope", {"norm"}), "");
+  EXPECT_EQ(nearest("mamba9", {"llama"}), "");
+  EXPECT_EQ(nearest("MXFP8Scaling", {"MXFP8BlockScaling"}), "MXFP8BlockScaling");
+}
+
 TEST(FormatBytes, HasAUnitForEverySize) {
   EXPECT_EQ(formatBytes(0), "0 B");
   EXPECT_EQ(formatBytes(1536), "1.5 KiB");

@@ -116,7 +116,22 @@ void PipelineWriter::addNotes(std::vector<std::string>& notes, const Graph& grap
                                 nameList(shownAll(m.prepared.guessedBranches()))));
   for (const auto& noted : {m.notes, lostCasts(m.graph, m_outputIds, graph)})
     for (const auto& [note, ops] : noted) notes.push_back(fmt::format("{}: {}", nameList(places.of(ops)), note));
+  if (const std::vector<std::string> passed = passedOutputs(); !passed.empty())
+    notes.push_back(fmt::format(
+        "Outputs of the model that are also its inputs or constants are left out, also by `export --to onnx`: {}.",
+        nameList(shownAll(passed))));
   addSymbolNotes(notes);
+}
+
+/// Outputs that no node computes.
+std::vector<std::string> PipelineWriter::passedOutputs() const {
+  std::vector<std::string> names;
+  for (const auto& output : m.graph.reading.graph().output()) {
+    const bool isMade = m.graph.made.contains(m.graph.reading.source(output.name()));
+    const bool isComputed = m.graph.reading.maker(output.name()) && !m.graph.reading.constant(output.name());
+    if (!isMade && !isComputed) names.push_back(output.name());
+  }
+  return names;
 }
 
 void PipelineWriter::addSymbolNotes(std::vector<std::string>& notes) const {
@@ -181,8 +196,8 @@ void PipelineWriter::addEnds(ImportedPipeline& imported, const FoldedPlaces& pla
   file[kModelEndsSection] = section;
   imported.document = readDocument(file).document;
   if (kept.ends.nodes.empty()) return;
-  imported.notes.emplace_back(
-      "The pipeline keeps these nodes, so that `export --to onnx` writes the whole model again.");
+  imported.notes.push_back(fmt::format("The pipeline keeps these nodes, so that `export --to onnx` writes {} again.",
+                                       passedOutputs().empty() ? "the whole model" : "them"));
   if (!m_options.takesWeights || imported.weightsProblem) return;
   for (const KeptConstant& constant : kept.constants)
     if (!addKeptConstant(imported, kModelEndsName, constant)) return;

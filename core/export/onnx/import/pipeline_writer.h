@@ -46,6 +46,7 @@ class PipelineWriter {
   void tryOtherExtents(const PipelineDocument& document);
   FoldedPlaces fold(ImportedPipeline& imported) const;
   void addNotes(std::vector<std::string>& notes, const Graph& graph, const FoldedPlaces& places) const;
+  std::vector<std::string> passedOutputs() const;
   void addSymbolNotes(std::vector<std::string>& notes) const;
   std::map<std::string, std::string> tensorNames(const FoldedPlaces& places) const;
   std::optional<FoundWeight> weightOf(const Node& node, int slot) const;
