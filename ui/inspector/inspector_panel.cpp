@@ -11,6 +11,7 @@
 #include "ui/widgets/pane_ring.h"
 
 #include <QHBoxLayout>
+#include <QLocale>
 
 #include <algorithm>
 #include <set>
@@ -235,14 +236,39 @@ QString OpPage::loadText() const {
   return lines.join(QStringLiteral("<br>"));
 }
 
+/// Sums over the ops of a block, of one rank.
+QString OpPage::totalLines() const {
+  const Graph& graph = m_session.plan().analysis()->graph();
+  int numParameters = 0;
+  std::int64_t elements = 0;
+  std::int64_t bytes = 0;
+  double numFlops = 0;
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
+    const Node& node = graph.node(id);
+    if (node.owner != m_opId.toStdString()) continue;
+    for (const TensorSpec& parameter : node.parameters) {
+      ++numParameters;
+      elements += parameter.numElements();
+      bytes += parameter.bytes();
+    }
+    if (node.operation->flops)
+      numFlops += static_cast<double>(node.operation->flops(node.attributes, graph.inputSpecs(id)).forward);
+  }
+  QString rows;
+  const QString count = QLocale(QLocale::English).toString(static_cast<qlonglong>(elements));
+  if (numParameters > 1)
+    rows += factRow(m_theme, tr("parameters"), count + QStringLiteral(" · ") + toQt(formatBytes(bytes)));
+  if (numFlops > 0) rows += factRow(m_theme, tr("Forward FLOP"), toQt(formatFlops(numFlops)));
+  return rows;
+}
+
 QString OpPage::factsText() const {
   const DocumentOp* op = m_session.pipeline().document().findOp(m_opId.toStdString());
   const OperationPointer operation = operationOf(m_session.pipeline().document(), *op);
   if (!operation) return QString();
-  QString rows = specLines(*operation);
+  QString rows = totalLines() + specLines(*operation);
   if (op->isBypassed()) rows += factRow(m_theme, tr("bypassed"), tr("passes its main input through"));
   const RankParts parts(*m_session.plan().analysis());
-  double numFlops = 0;
   for (const Node& node : m_session.plan().analysis()->graph().nodes()) {
     if (node.owner != op->id) continue;
     for (std::size_t slot = 0; slot < node.parameters.size(); ++slot) {
@@ -251,15 +277,10 @@ QString OpPage::factsText() const {
       rows += factRow(m_theme, name,
                       specText(node.parameters[slot], parts.ofParameter(node.parameterName(static_cast<int>(slot)))));
     }
-    if (!node.operation->flops) continue;
-    std::vector<TensorSpec> inputs;
-    for (const ValueId input : node.inputs) inputs.push_back(m_session.plan().analysis()->graph().value(input).spec);
-    numFlops += static_cast<double>(node.operation->flops(node.attributes, inputs).forward);
   }
   if (const QString communication = parts.communicationOf(m_opId.toStdString()); !communication.isEmpty())
     rows += factRow(m_theme, tr("communication"), QString(communication).replace(u'\n', QStringLiteral("<br>")));
   if (const QString load = loadText(); !load.isEmpty()) rows += factRow(m_theme, tr("expert load"), load);
-  if (numFlops > 0) rows += factRow(m_theme, tr("Forward FLOP"), toQt(formatFlops(numFlops)));
   return QStringLiteral("<table cellspacing='0' cellpadding='2'>%1</table>").arg(rows);
 }
 

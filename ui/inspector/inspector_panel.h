@@ -46,6 +46,7 @@ class OpPage : public InspectorPage {
   void createHead();
   void createFields();
   void createFacts();
+  QString totalLines() const;
   QString factsText() const;
   QString loadText() const;
   QString specLines(const FusibleOperation& operation) const;
