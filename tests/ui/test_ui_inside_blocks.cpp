@@ -48,6 +48,7 @@ class InsideBlocksTest : public QObject {
   void whoIsRenamedStaysOpen();
   void theInspectorOpensTheSectionOfThePath();
   void theInspectorCountsInstancesAsTheBarDoes();
+  void theInspectorSumsUpABlock();
   void drawingsAreOfThePipeline();
   void aBlockOpensInPlace();
   void movesBesideAnOpenBlockAreStoredWithoutItsRoom();
@@ -379,6 +380,17 @@ void InsideBlocksTest::theInspectorCountsInstancesAsTheBarDoes() {
   QVERIFY(std::ranges::any_of(notes, [](const QLabel* label) {
     return label->text().startsWith(QStringLiteral("<b>Inside FeedForward</b>")) &&
            label->text().contains(QStringLiteral("all 2 instances"));
+  }));
+}
+
+void InsideBlocksTest::theInspectorSumsUpABlock() {
+  Stack f;
+  f.scope().select({QStringLiteral("layer1")});
+  QTest::qWait(20);
+  const auto facts = f.window.inspector().findChildren<QLabel*>();
+  QVERIFY(std::ranges::any_of(facts, [](const QLabel* label) {
+    return label->text().contains(QStringLiteral("parameters")) && label->text().contains(QStringLiteral("MiB")) &&
+           label->text().contains(QStringLiteral("FLOP"));
   }));
 }
 

@@ -11,6 +11,7 @@
 #include "ui/widgets/pane_ring.h"
 
 #include <QHBoxLayout>
+#include <QLocale>
 
 #include <algorithm>
 #include <set>
@@ -26,6 +27,10 @@ QString dim(const Theme& theme, const QString& text) {
 
 QString factRow(const Theme& theme, const QString& name, const QString& value) {
   return QStringLiteral("<tr><td style='padding-right:12px'>%1</td><td>%2</td></tr>").arg(dim(theme, name), value);
+}
+
+QString factTable(const QString& rows) {
+  return QStringLiteral("<table cellspacing='0' cellpadding='2'>%1</table>").arg(rows);
 }
 
 }  // namespace
@@ -131,6 +136,7 @@ void OpPage::createHead() {
   const QString unknown = tr("Unknown op %1. The file keeps its attributes unchanged.");
   const QString summary = operation ? toQt(operation->summary) : unknown.arg(toQt(op->operation));
   m_layout->addWidget(wrappedLabel(summary, this));
+  if (!blockNameOf(*op).empty()) m_layout->addWidget(m_totals = wrappedLabel(QString(), this));
   if (operation && !operation->formula.empty()) {
     m_formula = wrappedLabel(QString(), this);
     m_formula->setTextFormat(Qt::PlainText);  // "a < b" is no tag
@@ -194,6 +200,7 @@ void OpPage::refresh() {
   if (m_gemms) m_gemms->refresh();
   if (m_attention) m_attention->refresh();
   if (m_inside) m_inside->refresh();
+  if (m_totals) m_totals->setText(factTable(totalLines()));
   m_facts->setText(factsText());
 }
 
@@ -235,14 +242,39 @@ QString OpPage::loadText() const {
   return lines.join(QStringLiteral("<br>"));
 }
 
+/// Sums over the ops of a block, for one rank.
+QString OpPage::totalLines() const {
+  const Graph& graph = m_session.plan().analysis()->graph();
+  int numParameters = 0;
+  std::int64_t elements = 0;
+  std::int64_t bytes = 0;
+  double numFlops = 0;
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
+    const Node& node = graph.node(id);
+    if (node.owner != m_opId.toStdString()) continue;
+    for (const TensorSpec& parameter : node.parameters) {
+      ++numParameters;
+      elements += parameter.numElements();
+      bytes += parameter.bytes();
+    }
+    if (node.operation->flops)
+      numFlops += static_cast<double>(node.operation->flops(node.attributes, graph.inputSpecs(id)).forward);
+  }
+  QString rows;
+  const QString count = QLocale(QLocale::English).toString(static_cast<qlonglong>(elements));
+  if (numParameters > 1)
+    rows += factRow(m_theme, tr("parameters"), count + QStringLiteral(" · ") + toQt(formatBytes(bytes)));
+  if (numFlops > 0) rows += factRow(m_theme, tr("Forward FLOP"), toQt(formatFlops(numFlops)));
+  return rows;
+}
+
 QString OpPage::factsText() const {
   const DocumentOp* op = m_session.pipeline().document().findOp(m_opId.toStdString());
   const OperationPointer operation = operationOf(m_session.pipeline().document(), *op);
   if (!operation) return QString();
-  QString rows = specLines(*operation);
+  QString rows = (m_totals ? QString() : totalLines()) + specLines(*operation);
   if (op->isBypassed()) rows += factRow(m_theme, tr("bypassed"), tr("passes its main input through"));
   const RankParts parts(*m_session.plan().analysis());
-  double numFlops = 0;
   for (const Node& node : m_session.plan().analysis()->graph().nodes()) {
     if (node.owner != op->id) continue;
     for (std::size_t slot = 0; slot < node.parameters.size(); ++slot) {
@@ -251,16 +283,11 @@ QString OpPage::factsText() const {
       rows += factRow(m_theme, name,
                       specText(node.parameters[slot], parts.ofParameter(node.parameterName(static_cast<int>(slot)))));
     }
-    if (!node.operation->flops) continue;
-    std::vector<TensorSpec> inputs;
-    for (const ValueId input : node.inputs) inputs.push_back(m_session.plan().analysis()->graph().value(input).spec);
-    numFlops += static_cast<double>(node.operation->flops(node.attributes, inputs).forward);
   }
   if (const QString communication = parts.communicationOf(m_opId.toStdString()); !communication.isEmpty())
     rows += factRow(m_theme, tr("communication"), QString(communication).replace(u'\n', QStringLiteral("<br>")));
   if (const QString load = loadText(); !load.isEmpty()) rows += factRow(m_theme, tr("expert load"), load);
-  if (numFlops > 0) rows += factRow(m_theme, tr("Forward FLOP"), toQt(formatFlops(numFlops)));
-  return QStringLiteral("<table cellspacing='0' cellpadding='2'>%1</table>").arg(rows);
+  return factTable(rows);
 }
 
 }  // namespace fuseline::ui

@@ -46,6 +46,7 @@ class OpPage : public InspectorPage {
   void createHead();
   void createFields();
   void createFacts();
+  QString totalLines() const;
   QString factsText() const;
   QString loadText() const;
   QString specLines(const FusibleOperation& operation) const;
@@ -61,6 +62,7 @@ class OpPage : public InspectorPage {
   GemmSection* m_gemms = nullptr;
   AttentionSection* m_attention = nullptr;
   BlockSection* m_inside = nullptr;  // of an instance
+  QLabel* m_totals = nullptr;  // of an instance
   QLabel* m_formula = nullptr;
   QLabel* m_facts = nullptr;
 };
