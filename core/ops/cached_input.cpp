@@ -15,6 +15,7 @@ namespace fuseline {
 namespace {
 
 constexpr const char* kAttribute = "cache_quantized_input";
+constexpr const char* kDType = "dtype";  // of x
 constexpr float kLargest = 448.0F;
 
 using References = std::span<const ReferenceTensor>;
@@ -37,9 +38,14 @@ std::vector<ReferenceTensor> scaled(const ReferenceTensor& x) {
   return {mapped(x, byScale), {.shape = {1}, .values = {static_cast<double>(1.0F / scale)}}};
 }
 
+/// x as backward reads it: multiplied in float32, rounded to the dtype of x.
 ReferenceTensor restored(const SavedValues& saved) {
-  const double inverse = saved.residual(kInverseScale).values.front();
-  return mapped(saved.residual(kQuantizedInput), [inverse](double code) { return code * inverse; });
+  const auto inverse = static_cast<float>(saved.residual(kInverseScale).values.front());
+  const ReferenceTensor x = mapped(saved.residual(kQuantizedInput), [inverse](double code) {
+    return static_cast<double>(static_cast<float>(code) * inverse);
+  });
+  const DType dtype = parseDType(saved.state().text(kDType)).value_or(DType::F32);
+  return {.shape = x.shape, .values = Tensor::fromDoubles({dtype, x.shape}, x.values).toDoubles()};
 }
 
 Result<OperationSpecs> infer(const BasicOperation& plain, const Attributes& attributes,
@@ -51,7 +57,10 @@ Result<OperationSpecs> infer(const BasicOperation& plain, const Attributes& attr
 
 OperationContext saveContext(const SaveArguments& arguments) {
   if (!arguments.needs.inputs[0]) return {};
-  return {.tensors = {{OperandKind::Residual, kQuantizedInput}, {OperandKind::Residual, kInverseScale}}};
+  OperationContext context{
+      .tensors = {{OperandKind::Residual, kQuantizedInput}, {OperandKind::Residual, kInverseScale}}};
+  context.state.set(kDType, std::string(dtypeName(arguments.inputs[0].dtype)));
+  return context;
 }
 
 void setMathematics(BasicOperation& op, const PlainOperation& plain) {

@@ -19,8 +19,8 @@ ElementwiseProgram cachedActivationProgram(const FusibleOperation& operation, co
                                            bool isBackward);
 
 /// The activation with the attribute cache_quantized_input, and its form with that attribute on: forward is the same,
-/// but x is kept in E4M3 with one scale per tensor, one byte per element, and backward computes from that.
-/// Precondition: the op has one input, and keeps only that.
+/// but x is kept in E4M3 with one scale per tensor, one byte per element, and backward computes from that, decoded to
+/// the dtype of x (TransformerEngine's maybe_dequantize). Precondition: the op has one input, and keeps only that.
 BasicOperation withCachedInput(BasicOperation plain);
 
 }  // namespace fuseline

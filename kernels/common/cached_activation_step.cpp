@@ -15,6 +15,10 @@ InputOperands findInput(const StepRequest& request) {
           .inverse = findOperand(request, kInverse)};
 }
 
+DType dtypeOfInput(const StepRequest& request) {
+  return request.graph.spec(request.step.nodes.front(), OperandKind::Input, 0).dtype;
+}
+
 Result<InputOperands> requireKeptInput(const StepRequest& request) {
   const InputOperands input = findInput(request);
   if (!input.codes) return missingOperand(request, kCodes);

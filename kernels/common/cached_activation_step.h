@@ -20,6 +20,8 @@ struct InputOperands {
 };
 
 InputOperands findInput(const StepRequest& request);
+/// To which backward decodes it.
+DType dtypeOfInput(const StepRequest& request);
 /// The kept input of a backward step, which has no x. Errors: those of requireOperand().
 Result<InputOperands> requireKeptInput(const StepRequest& request);
 

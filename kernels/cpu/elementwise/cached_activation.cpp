@@ -66,16 +66,16 @@ class CachedForward final : public Kernel {
   InputCache m_cache;
 };
 
-/// The program reads x from float32 scratch, whose pointer follows the step's own operands.
+/// The program reads x from scratch, whose pointer follows the step's own operands.
 class CachedBackward final : public Kernel {
  public:
-  CachedBackward(StripEngine engine, std::int64_t rows, InputOperands input)
-      : m_engine(std::move(engine)), m_rows(rows), m_input(std::move(input)) {}
+  CachedBackward(StripEngine engine, std::int64_t rows, InputOperands input, DType dtype)
+      : m_engine(std::move(engine)), m_rows(rows), m_input(std::move(input)), m_dtype(dtype) {}
 
   std::size_t workspaceBytes() const override { return scratchBytes() + m_engine.workspaceBytes(m_rows); }
 
   void run(Pointers operands, std::byte* workspace) override {
-    restore(operands, reinterpret_cast<float*>(workspace));
+    restore(operands, workspace);
     m_pointers.assign(operands.begin(), operands.end());
     m_pointers.push_back(workspace);
     m_engine.run(m_pointers, m_rows, workspace + scratchBytes());
@@ -83,21 +83,22 @@ class CachedBackward final : public Kernel {
 
  private:
   std::size_t scratchBytes() const {
-    return workspacePart(static_cast<std::size_t>(m_input.codes.spec.numElements() * sizeBytes(DType::F32)));
+    return workspacePart(static_cast<std::size_t>(m_input.codes.spec.numElements() * sizeBytes(m_dtype)));
   }
 
-  void restore(Pointers operands, float* x) const {
+  void restore(Pointers operands, std::byte* x) const {
     const auto* const codes = reinterpret_cast<const std::uint8_t*>(m_input.codes.at(operands));
     const float inverse = *reinterpret_cast<const float*>(m_input.inverse.at(operands));
-    const DequantizeFunction dequantize = codecsOf(ElementFormat::E4M3, DType::F32).dequantize;
+    const DequantizeFunction dequantize = codecsOf(ElementFormat::E4M3, m_dtype).dequantize;
     forChunks(m_input.codes.spec.numElements(), [&](std::int64_t first, std::int64_t count) {
-      dequantize(x + first, codes + first, inverse, static_cast<std::size_t>(count));
+      dequantize(x + first * sizeBytes(m_dtype), codes + first, inverse, static_cast<std::size_t>(count));
     });
   }
 
   StripEngine m_engine;
   std::int64_t m_rows;
   InputOperands m_input;
+  DType m_dtype;
   std::vector<std::byte*> m_pointers;
 };
 
@@ -112,13 +113,15 @@ Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
   Result<InputOperands> input = requireKeptInput(request);
   if (!input) return input.error();
   const TensorSpec& y = request.graph.spec(request.step.nodes.front(), OperandKind::Output, 0);
+  const DType dtype = dtypeOfInput(request);
   const int scratch = static_cast<int>(request.step.operands.size());
   StripEngine engine(innerProgram(request), y.cols(), request.settings.threads, [&](const OperandKey& key) {
-    if (key == kInput) return StripOperand{DType::F32, scratch};
+    if (key == kInput) return StripOperand{dtype, scratch};
     const Binding binding = findOperand(request, key);
     return StripOperand{binding.spec.dtype, binding.index};
   });
-  return std::unique_ptr<Kernel>(std::make_unique<CachedBackward>(std::move(engine), y.rows(), std::move(*input)));
+  return std::unique_ptr<Kernel>(
+      std::make_unique<CachedBackward>(std::move(engine), y.rows(), std::move(*input), dtype));
 }
 
 }  // namespace

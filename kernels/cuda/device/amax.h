@@ -10,16 +10,18 @@
 
 namespace fuseline::cuda::device {
 
-/// The maximum of a packet's stored magnitudes and the previous maximum. NaN does not count.
+/// The maximum of a packet's stored magnitudes and the previous maximum. NaN does not count. skipped: first values that
+/// are no elements.
 template <int kVector>
-__device__ float largestMagnitude(Element element, const float (&values)[kVector], int count, float largest) {
+__device__ float largestMagnitude(Element element, const float (&values)[kVector], int count, float largest,
+                                  int skipped = 0) {
   float stored[kVector];
 #pragma unroll
   for (int v = 0; v < kVector; ++v) stored[v] = values[v];
   roundTo(element, stored);
 #pragma unroll
   for (int v = 0; v < kVector; ++v)
-    if (v < count) largest = largerOf(fabsf(stored[v]), largest);
+    if (v >= skipped && v < count) largest = largerOf(fabsf(stored[v]), largest);
   return largest;
 }
 

@@ -73,13 +73,13 @@ __device__ void dropParts(const Dropout& mask, float kept, std::uint64_t begin, 
   }
 }
 
-/// out[i] = `kept` where element first + i of the tensor is kept, else 0. first: a multiple of kVector, which is 1 or a
-/// multiple of four (a Philox block has four elements).
+/// out[i] = `kept` where element first + i of the tensor is kept, else 0. kVector: 1 or a multiple of four (a Philox
+/// block has four elements).
 template <int kVector>
 __device__ void drop(const Dropout& mask, float kept, std::uint64_t first, float (&out)[kVector]) {
   static_assert(kVector == 1 || kVector % kDropoutBlock == 0);
   const std::uint64_t begin = mask.first + first;
-  if (kVector == 1 || mask.first % kDropoutBlock == 0) return dropWholeBlocks<kVector>(mask, kept, begin, out);
+  if (kVector == 1 || begin % kDropoutBlock == 0) return dropWholeBlocks<kVector>(mask, kept, begin, out);
   dropParts<kVector>(mask, kept, begin, out);
 }
 

@@ -82,10 +82,11 @@ struct alignas(sizeof(Bits) * kVector < kAccessBytes ? sizeof(Bits) * kVector : 
 template <Element kElement, int kVector>
 class LoadedPacket {
  public:
-  /// Requests the first `count` of kVector elements from `index` on; the rest are zero. A whole packet must be aligned.
-  __device__ void request(const void* data, std::int64_t index, int count) {
-    if (kBytes % sizeof(std::uint32_t) == 0 && count == kVector) return requestWhole(data, index);
-    requestSingly(data, index, count);
+  /// Requests the first `count` of kVector elements from `index` on but for the `skipped` first ones; the rest are
+  /// zero. A whole packet must be aligned.
+  __device__ void request(const void* data, std::int64_t index, int count, int skipped = 0) {
+    if (kBytes % sizeof(std::uint32_t) == 0 && count == kVector && skipped == 0) return requestWhole(data, index);
+    requestSingly(data, index, count, skipped);
   }
   __device__ void requestWhole(const void* data, std::int64_t index) {
     const Bits* const from = static_cast<const Bits*>(data) + index;
@@ -93,12 +94,13 @@ class LoadedPacket {
     m_words = *reinterpret_cast<const Words*>(from);
   }
   /// As request(), at any address.
-  __device__ void requestSingly(const void* data, std::int64_t index, int count) {
+  __device__ void requestSingly(const void* data, std::int64_t index, int count, int skipped = 0) {
     const Bits* const from = static_cast<const Bits*>(data) + index;
     m_words = {};
 #pragma unroll
     for (int i = 0; i < kVector; ++i)
-      if (i < count) m_words.elements[i / kPerWord] |= static_cast<std::uint32_t>(from[i]) << (i % kPerWord * kBits);
+      if (i >= skipped && i < count)
+        m_words.elements[i / kPerWord] |= static_cast<std::uint32_t>(from[i]) << (i % kPerWord * kBits);
   }
   __device__ void take(float (&out)[kVector]) const {
 #pragma unroll
@@ -124,18 +126,38 @@ class LoadedPacket {
 };
 
 template <Element kElement, int kVector>
-__device__ void loadElements(const void* data, std::int64_t index, int count, float (&out)[kVector]) {
+__device__ void loadElements(const void* data, std::int64_t index, int count, float (&out)[kVector], int skipped = 0) {
   LoadedPacket<kElement, kVector> packet;
-  packet.request(data, index, count);
+  packet.request(data, index, count, skipped);
   packet.take(out);
 }
 
-/// Rounds to nearest even.
+/// The same at any address, element by element.
 template <Element kElement, int kVector>
-__device__ void storeElements(void* data, std::int64_t index, int count, const float (&values)[kVector]) {
+__device__ void loadSingly(const void* data, std::int64_t index, int count, float (&out)[kVector], int skipped) {
+  LoadedPacket<kElement, kVector> packet;
+  packet.requestSingly(data, index, count, skipped);
+  packet.take(out);
+}
+
+/// Rounds to nearest even, and stores element by element, at any address.
+template <Element kElement, int kVector>
+__device__ void storeSingly(void* data, std::int64_t index, int count, int skipped, const float (&values)[kVector]) {
   using Bits = typename Codec<kElement>::Bits;
   Bits* const to = static_cast<Bits*>(data) + index;
-  if (count == kVector) {
+#pragma unroll
+  for (int i = 0; i < kVector; ++i)
+    if (i >= skipped && i < count) to[i] = Codec<kElement>::encode(values[i]);
+}
+
+/// Rounds to nearest even, and stores the first `count` elements but for the `skipped` first ones. A whole packet must
+/// be aligned.
+template <Element kElement, int kVector>
+__device__ void storeElements(void* data, std::int64_t index, int count, const float (&values)[kVector],
+                              int skipped = 0) {
+  using Bits = typename Codec<kElement>::Bits;
+  Bits* const to = static_cast<Bits*>(data) + index;
+  if (count == kVector && skipped == 0) {
     FUSELINE_WRITES(to, sizeof(Bits) * kVector);
     if constexpr (sizeof(Bits) * kVector % sizeof(std::uint32_t) == 0) {
       Packet<std::uint32_t, sizeof(Bits) * kVector / sizeof(std::uint32_t)> packet;
@@ -146,9 +168,7 @@ __device__ void storeElements(void* data, std::int64_t index, int count, const f
     }
     return;
   }
-#pragma unroll
-  for (int i = 0; i < kVector; ++i)
-    if (i < count) to[i] = Codec<kElement>::encode(values[i]);
+  storeSingly<kElement>(data, index, count, skipped, values);
 }
 
 /// A whole packet that is being loaded or stored, of an element type known only at run time.
@@ -232,23 +252,45 @@ inline __device__ void storePacketOf(Element element, void* data, std::int64_t i
 }
 
 template <int kVector>
-__device__ void loadElements(Element element, const void* data, std::int64_t index, int count, float (&out)[kVector]) {
+__device__ void loadElements(Element element, const void* data, std::int64_t index, int count, float (&out)[kVector],
+                             int skipped = 0) {
   switch (element) {
-    case Element::F32: return loadElements<Element::F32>(data, index, count, out);
-    case Element::F16: return loadElements<Element::F16>(data, index, count, out);
-    case Element::BF16: return loadElements<Element::BF16>(data, index, count, out);
+    case Element::F32: return loadElements<Element::F32>(data, index, count, out, skipped);
+    case Element::F16: return loadElements<Element::F16>(data, index, count, out, skipped);
+    case Element::BF16: return loadElements<Element::BF16>(data, index, count, out, skipped);
+  }
+}
+
+/// The same at any address, element by element.
+template <int kVector>
+__device__ void loadSingly(Element element, const void* data, std::int64_t index, int count, float (&out)[kVector],
+                           int skipped) {
+  switch (element) {
+    case Element::F32: return loadSingly<Element::F32>(data, index, count, out, skipped);
+    case Element::F16: return loadSingly<Element::F16>(data, index, count, out, skipped);
+    case Element::BF16: return loadSingly<Element::BF16>(data, index, count, out, skipped);
+  }
+}
+
+template <int kVector>
+__device__ void storeSingly(Element element, void* data, std::int64_t index, int count, int skipped,
+                            const float (&values)[kVector]) {
+  switch (element) {
+    case Element::F32: return storeSingly<Element::F32>(data, index, count, skipped, values);
+    case Element::F16: return storeSingly<Element::F16>(data, index, count, skipped, values);
+    case Element::BF16: return storeSingly<Element::BF16>(data, index, count, skipped, values);
   }
 }
 
 template <int kVector>
 __device__ void storeElements(Element element, void* data, std::int64_t index, int count,
-                              const float (&values)[kVector]) {
+                              const float (&values)[kVector], int skipped = 0) {
   if constexpr (kVector == RawPacket::kElements)
-    if (count == kVector) return storePacketOf(element, data, index, values);
+    if (count == kVector && skipped == 0) return storePacketOf(element, data, index, values);
   switch (element) {
-    case Element::F32: return storeElements<Element::F32>(data, index, count, values);
-    case Element::F16: return storeElements<Element::F16>(data, index, count, values);
-    case Element::BF16: return storeElements<Element::BF16>(data, index, count, values);
+    case Element::F32: return storeElements<Element::F32>(data, index, count, values, skipped);
+    case Element::F16: return storeElements<Element::F16>(data, index, count, values, skipped);
+    case Element::BF16: return storeElements<Element::BF16>(data, index, count, values, skipped);
   }
 }
 

@@ -40,7 +40,7 @@ inline __device__ float compute(Opcode opcode, float a, float b) {
   return 0.0f;
 }
 
-template <int kVector>
+template <int kVector, bool kIsShifted = false>
 class Interpreter {
  public:
   static constexpr int kMaxColumnSums = Program::kMaxSums;
@@ -61,7 +61,7 @@ class Interpreter {
     for (int i = 0; i < m_program.numInstructions; ++i) execute(m_program.code[i], grid, at);
     for (int i = 0; i < m_program.numStores; ++i) {
       const Stored& stored = m_program.stores[i];
-      storeOperand<kVector>(m_program.operands[stored.operand], grid, at, m_values[stored.value]);
+      storeOperand<kVector, kIsShifted>(m_program.operands[stored.operand], grid, at, m_values[stored.value]);
     }
   }
 
@@ -69,7 +69,8 @@ class Interpreter {
   __device__ void execute(const Instruction& instruction, const Grid& grid, const Position& at) {
     float(&out)[kVector] = m_values[instruction.out];
     switch (instruction.opcode) {
-      case Opcode::Load: return loadOperand<kVector>(m_program.operands[instruction.operand], grid, at, out);
+      case Opcode::Load:
+        return loadOperand<kVector, kIsShifted>(m_program.operands[instruction.operand], grid, at, out);
       case Opcode::Constant: return fill<kVector>(instruction.constant, out);
       case Opcode::Dropout: {
         const auto first = static_cast<std::uint64_t>(indexOf(m_program.operands[instruction.operand], grid, at));

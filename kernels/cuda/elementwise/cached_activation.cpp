@@ -59,11 +59,15 @@ class CachedForward final : public Kernel {
   InputCache m_cache;
 };
 
-/// The program reads x from float32 in the workspace.
+/// The program reads x from the workspace.
 class CachedBackward final : public Kernel {
  public:
   CachedBackward(ProgramRunner runner, const ElementwiseShape& shape, const CompileRequest& request)
-      : m_runner(std::move(runner)), m_shape(shape), m_input(findInput(request)), m_stream(request.device.stream) {
+      : m_runner(std::move(runner)),
+        m_shape(shape),
+        m_input(findInput(request)),
+        m_dtype(dtypeOfInput(request)),
+        m_stream(request.device.stream) {
     for (const OperandKey& key : m_runner.operands()) m_bindings.push_back(findOperand(request, key));
     m_memory.resize(m_bindings.size());
   }
@@ -79,14 +83,14 @@ class CachedBackward final : public Kernel {
 
  private:
   std::size_t inputBytes() const {
-    return workspacePart(static_cast<std::size_t>(m_input.codes.spec.numElements() * sizeBytes(DType::F32)));
+    return workspacePart(static_cast<std::size_t>(m_input.codes.spec.numElements() * sizeBytes(m_dtype)));
   }
 
   void restore(Pointers pointers, std::byte* x) const {
     launchDequantize({.codes = reinterpret_cast<const std::uint8_t*>(m_input.codes.at(pointers)),
                       .inverseScale = reinterpret_cast<const float*>(m_input.inverse.at(pointers)),
                       .out = x,
-                      .element = device::Element::F32,
+                      .element = elementOf(m_dtype),
                       .elements = m_input.codes.spec.numElements()},
                      m_stream);
   }
@@ -94,6 +98,7 @@ class CachedBackward final : public Kernel {
   ProgramRunner m_runner;
   ElementwiseShape m_shape;
   InputOperands m_input;
+  DType m_dtype;
   Stream m_stream;
   std::vector<Binding> m_bindings;
   std::vector<std::byte*> m_memory;  // of the bindings, in one call
@@ -108,7 +113,7 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
 Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
   if (const Result<InputOperands> input = requireKeptInput(request); !input) return input.error();
   const auto dtypeOf = [&](const OperandKey& key) {
-    return key == kInput ? DType::F32 : findOperand(request, key).spec.dtype;
+    return key == kInput ? dtypeOfInput(request) : findOperand(request, key).spec.dtype;
   };
   const Result<DeviceProgram> program = compileProgram(innerProgram(request), dtypeOf);
   if (!program) return program.error();

@@ -20,11 +20,11 @@ constexpr int kItems = kWarpLanes;
 constexpr int kManyTerms = kWarpLanes;
 constexpr int kFewTerms = kBlockThreads / kItems;
 
-template <int kVector>
+template <int kVector, bool kIsShifted = false>
 __global__ void __launch_bounds__(kBlockThreads)
     interpretProgram(const __grid_constant__ Program program, Grid grid, float* columnParts, float* rowParts) {
-  Interpreter<kVector> interpreter(program);
-  walkGrid<Interpreter<kVector>, kVector>(interpreter, grid, columnParts, rowParts);
+  Interpreter<kVector, kIsShifted> interpreter(program);
+  walkGrid<Interpreter<kVector, kIsShifted>, kVector, kIsShifted>(interpreter, grid, columnParts, rowParts);
 }
 
 template <int kTerms>
@@ -47,14 +47,18 @@ __global__ void __launch_bounds__(kBlockThreads) sumAllParts(const PartSums sums
   storeElement(sums.to.element, sums.to.data, index, sum);
 }
 
+auto kernelOf(const ElementwiseShape& shape) {
+  if (shape.vector == 1) return interpretProgram<1>;
+  return shape.isShifted ? interpretProgram<kVectorWidth, true> : interpretProgram<kVectorWidth>;
+}
+
 }  // namespace
 
 void launchProgram(const Program& program, const ElementwiseShape& shape, float* parts, Stream stream) {
   const dim3 blocks(shape.blocksX, shape.blocksY);
   const dim3 threads(shape.threadsX, shape.threadsY());
   float* const rowParts = parts + numColumnParts(program, shape);
-  const auto kernel = shape.vector == 1 ? interpretProgram<1> : interpretProgram<kVectorWidth>;
-  launch(kernel, blocks, threads, 0, stream, program, shape.grid, parts, rowParts);
+  launch(kernelOf(shape), blocks, threads, 0, stream, program, shape.grid, parts, rowParts);
 }
 
 void launchPartSums(const PartSums& sums, Stream stream) {

@@ -10,10 +10,23 @@
 
 namespace fuseline::cuda {
 
+/// Elements that a thread moves at once: 16 bytes of a 16-bit format, twice 16 of float32.
+constexpr int kVectorWidth = 8;
+
+/// The columns of a thread: one, or a packet, if all rows begin with one, or one of those of memory, where they begin
+/// anywhere.
+enum class Packing : std::uint8_t { None, Packets, ShiftedPackets };
+
+/// For tensors of this number of columns, in memory of its own or from any row of one on.
+constexpr Packing packingOfRows(std::int64_t cols) {
+  return cols % kVectorWidth == 0 ? Packing::Packets : Packing::None;
+}
+
 /// How a program's grid is spread over the device.
 struct ElementwiseShape {
   device::Grid grid;
-  int vector = 1;         // columns of a thread: 1 or kVectorWidth
+  int vector = 1;  // columns of a thread: 1 or kVectorWidth
+  bool isShifted = false;
   unsigned threadsX = 1;  // horizontally; the rest of a block is arranged vertically
   unsigned blocksX = 1;
   unsigned blocksY = 1;
@@ -24,9 +37,6 @@ struct ElementwiseShape {
   std::int64_t rowGroups() const;
 };
 
-/// Elements that a thread moves at once: 16 bytes of a 16-bit format, twice 16 of float32.
-constexpr int kVectorWidth = 8;
-
 /// The grid size that fills a device.
 struct DeviceFill {
   /// For programs with column sums, compiled or not, so that their sums have the same bits. This number of blocks of
@@ -36,9 +46,8 @@ struct DeviceFill {
   int blocksAtOnce = kBlocksWithSums;  // of a multiprocessor
 };
 
-/// `isVectorized`: whole packets are aligned in every operand. `hasColumnSums` bounds the number of parts: there are no
-/// more blocks than run at once.
-ElementwiseShape elementwiseShape(std::int64_t rows, std::int64_t cols, bool isVectorized, bool hasColumnSums,
+/// `hasColumnSums` bounds the number of parts: there are no more blocks than run at once.
+ElementwiseShape elementwiseShape(std::int64_t rows, std::int64_t cols, Packing packing, bool hasColumnSums,
                                   const DeviceFill& device);
 
 /// Upper bound of the shared memory that programs with tiles declare themselves.

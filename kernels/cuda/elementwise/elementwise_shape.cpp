@@ -16,10 +16,19 @@ constexpr std::int64_t kMaxBlocksY = 65535;
 
 std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-unsigned threadsFor(std::int64_t columns) {
+unsigned threadsFor(std::int64_t columns, unsigned most) {
   unsigned threads = 1;
-  while (threads < device::kBlockThreads && threads < columns) threads *= 2;
+  while (threads < most && threads < columns) threads *= 2;
   return threads;
+}
+
+/// Shifted rows: the number of rows that a block has at a time is a multiple of kVectorWidth, so that the rows of a
+/// thread begin at the same place of a packet; and one thread more than the columns need.
+void shareColumns(ElementwiseShape& shape, std::int64_t columns) {
+  const unsigned more = shape.isShifted ? 1 : 0;
+  shape.threadsX =
+      threadsFor(columns + more, shape.isShifted ? device::kBlockThreads / kVectorWidth : device::kBlockThreads);
+  shape.blocksX = static_cast<unsigned>(ceilDiv(columns, shape.threadsX - more));
 }
 
 /// Number of vertical blocks where parts are read again: no more than run at once.
@@ -47,13 +56,13 @@ std::int64_t ElementwiseShape::rowGroups() const {
   return std::int64_t{blocksX} * threadsX / width;
 }
 
-ElementwiseShape elementwiseShape(std::int64_t rows, std::int64_t cols, bool isVectorized, bool hasColumnSums,
+ElementwiseShape elementwiseShape(std::int64_t rows, std::int64_t cols, Packing packing, bool hasColumnSums,
                                   const DeviceFill& device) {
-  ElementwiseShape shape{.grid = {.rows = rows, .cols = cols}, .vector = isVectorized ? kVectorWidth : 1};
+  ElementwiseShape shape{.grid = {.rows = rows, .cols = cols},
+                         .vector = packing == Packing::None ? 1 : kVectorWidth,
+                         .isShifted = packing == Packing::ShiftedPackets};
   if (rows == 0 || cols == 0) return shape;
-  const std::int64_t columns = ceilDiv(cols, shape.vector);
-  shape.threadsX = threadsFor(columns);
-  shape.blocksX = static_cast<unsigned>(ceilDiv(columns, shape.threadsX));
+  shareColumns(shape, ceilDiv(cols, shape.vector));
   shape.grid.rowsPerBlock = rowsPerBlock(shape, hasColumnSums, device);
   shape.blocksY = static_cast<unsigned>(ceilDiv(rows, shape.grid.rowsPerBlock));
   return shape;

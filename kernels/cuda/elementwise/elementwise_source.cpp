@@ -76,7 +76,7 @@ std::string statement(const Program& program, const Instruction& instruction) {
     case Opcode::Load:
       if (isRequested(program.operands[instruction.operand]))
         return fmt::format("loads.l{}.take(r{});", instruction.operand, out);
-      return fmt::format("loadOperand<kVector>(o{}, grid, at, r{});", instruction.operand, out);
+      return fmt::format("loadOperand<kVector, kIsShifted>(o{}, grid, at, r{});", instruction.operand, out);
     case Opcode::Constant: return fmt::format("fill<kVector>({}, r{});", constantText(instruction.constant), out);
     case Opcode::Dropout:
       return fmt::format("drop<kVector>(arguments.dropouts[{}], {}, indexOf(o{}, grid, at), r{});", instruction.dropout,
@@ -133,8 +133,8 @@ std::set<int> requestedOperands(const Program& program) {
 std::vector<std::string> loadMembers(const Program& program) {
   std::vector<std::string> lines;
   for (const int operand : requestedOperands(program))
-    lines.push_back(
-        fmt::format("LoadedOperand<Element::{}, kVector> l{};", nameOf(program.operands[operand].element), operand));
+    lines.push_back(fmt::format("LoadedOperand<Element::{}, kVector, kIsShifted> l{};",
+                                nameOf(program.operands[operand].element), operand));
   return lines;
 }
 
@@ -167,7 +167,7 @@ std::vector<std::string> results(const Program& program, const HandedResult* til
   for (int i = 0; i < program.numStores; ++i) {
     const auto [value, operand] = program.stores[i];
     if (laneOf(tiles, i) < 0 || tiles->isWritten)
-      lines.push_back(fmt::format("storeOperand<kVector>(o{}, grid, at, r{});", operand, value));
+      lines.push_back(fmt::format("storeOperand<kVector, kIsShifted>(o{}, grid, at, r{});", operand, value));
   }
   for (int s = 0; s < program.numColumnSums; ++s) lines.push_back(sumText(program.columnSums[s].value, s));
   for (int s = 0; s < program.numRowSums; ++s)
@@ -189,7 +189,7 @@ std::string measuring(const Program& program, const HandedResult& handed) {
   std::string lines;
   for (const int store : handed.stores) {
     const auto [value, operand] = program.stores[store];
-    lines += fmt::format("    largest = largestMagnitude<kVector>(Element::{}, r{}, at.count, largest);\n",
+    lines += fmt::format("    largest = largestMagnitude<kVector>(Element::{}, r{}, at.count, largest, at.skipped);\n",
                          handed.isUnrounded ? "F32" : nameOf(program.operands[operand].element), value);
   }
   return lines;
@@ -201,7 +201,7 @@ constexpr const char* kRaiseAmax =
 
 /// {0}: vector width, {1}: column sums, {2}: row sums, {3}: all sums but at least one, {4}: body, {5}: name of the
 /// kernel, {6}: its loop, {7}: lanes of the quantized result, {8}: further arguments of evaluate(), {9}: further state,
-/// {10}: loaded operands, {11}: how they are loaded, {12}: further launch bounds.
+/// {10}: loaded operands, {11}: how they are loaded, {12}: further launch bounds, {13}: are rows shifted?
 constexpr const char* kTemplate = R"(#include "kernels/cuda/device/generated.h"
 
 namespace {{
@@ -209,6 +209,7 @@ namespace {{
 using namespace fuseline::cuda::device;
 
 constexpr int kVector = {0};
+constexpr bool kIsShifted = {13};
 
 struct Evaluator {{
   static constexpr int kMaxColumnSums = {1};
@@ -246,7 +247,7 @@ const char* nameOf(device::CopyKind kind) {
 }
 
 std::string walkText(const Program& program, const HandedResult* tiles) {
-  if (!tiles) return "walkGrid<Evaluator, kVector>(evaluator, grid, columnParts, rowParts);";
+  if (!tiles) return "walkGrid<Evaluator, kVector, kIsShifted>(evaluator, grid, columnParts, rowParts);";
   const Operand& result = program.operands[program.stores[tiles->stores.front()].operand];
   return fmt::format(
       "walkTiles<CopyKind::{}, Element::{}>(evaluator, grid, arguments.quantizedOutputs, columnParts, rowParts);",
@@ -263,16 +264,16 @@ const char* boundText(const Program& program, const HandedResult* tiles) {
 
 }  // namespace
 
-std::string sourceOf(const Program& program, int vector, const HandedResult* handed) {
+std::string sourceOf(const Program& program, const ElementwiseShape& shape, const HandedResult* handed) {
   const bool isAmaxOnly = handed && !handed->kind;
   const HandedResult* const tiles = isAmaxOnly ? nullptr : handed;
   const int sums = std::max(1, program.numColumnSums + program.numRowSums);
   const std::string measured = isAmaxOnly ? measuring(program, *handed) : "";
-  return fmt::format(kTemplate, vector, program.numColumnSums, program.numRowSums, sums,
-                     body(program, tiles) + measured, kGeneratedKernel,
-                     walkText(program, tiles) + (isAmaxOnly ? kRaiseAmax : ""), tiles ? tiles->stores.size() : 1,
-                     tiles ? ", float (&handed)[kLanes][kVector]" : "", isAmaxOnly ? "\n  float largest = 0.0f;" : "",
-                     indented(loadMembers(program)), indented(requests(program)), boundText(program, tiles));
+  return fmt::format(
+      kTemplate, shape.vector, program.numColumnSums, program.numRowSums, sums, body(program, tiles) + measured,
+      kGeneratedKernel, walkText(program, tiles) + (isAmaxOnly ? kRaiseAmax : ""), tiles ? tiles->stores.size() : 1,
+      tiles ? ", float (&handed)[kLanes][kVector]" : "", isAmaxOnly ? "\n  float largest = 0.0f;" : "",
+      indented(loadMembers(program)), indented(requests(program)), boundText(program, tiles), shape.isShifted);
 }
 
 }  // namespace fuseline::cuda

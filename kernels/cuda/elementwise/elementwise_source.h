@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/cuda/device/program.h"
+#include "kernels/cuda/elementwise/elementwise_launch.h"
 
 #include <optional>
 #include <string>
@@ -22,8 +22,9 @@ struct HandedResult {
   bool isUnrounded = false;                             // the amax is that of float32, not of the stored result
 };
 
-/// `vector` columns per thread; with tiles device::kPatch. Equal programs have equal texts; pointers and the seeds of
-/// dropouts are arguments.
-std::string sourceOf(const device::Program& program, int vector, const HandedResult* handed = nullptr);
+/// shape: its columns of a thread; with tiles device::kPatch. Equal programs have equal texts; pointers and the seeds
+/// of dropouts are arguments.
+std::string sourceOf(const device::Program& program, const ElementwiseShape& shape,
+                     const HandedResult* handed = nullptr);
 
 }  // namespace fuseline::cuda

@@ -13,7 +13,7 @@ bool hasElements(const ElementwiseShape& shape) { return shape.grid.rows > 0 && 
 std::shared_ptr<const CompiledProgram> compiledProgram(const device::Program& program, const ElementwiseShape& shape,
                                                        const DeviceContext& device, const HandedResult* handed) {
   if (!device.programs || !hasElements(shape)) return nullptr;
-  auto compiled = device.programs->compile(sourceOf(program, shape.vector, handed));
+  auto compiled = device.programs->compile(sourceOf(program, shape, handed));
   return compiled ? *compiled : nullptr;
 }
 
@@ -25,14 +25,17 @@ bool isContiguous(const DeviceProgram& program) {
          });
 }
 
-/// Does every operand keep kVectorWidth columns together, at an aligned address? Every row with such a number of
-/// columns begins at an aligned address.
-bool isVectorizable(const DeviceProgram& program, const GridSize& grid, bool areOperandsAligned) {
-  const bool isOneLane =
-      std::ranges::all_of(program.places, [](const OperandPlace& place) { return place.lanes == 1; });
-  if (grid.rows == 1 && isOneLane && areOperandsAligned) return true;
-  const auto keepsTogether = [](const OperandPlace& place) { return place.interleave % kVectorWidth == 0; };
-  return grid.cols % kVectorWidth == 0 && std::ranges::all_of(program.places, keepsTogether);
+bool hasOneLane(const OperandPlace& place) { return place.lanes == 1; }
+
+/// Packets of columns have to be together in every operand. Rows that have whole packets begin at aligned addresses.
+Packing packingOf(const DeviceProgram& program, const GridSize& grid, bool areOperandsAligned) {
+  const auto areAll = [&](const auto& condition) { return std::ranges::all_of(program.places, condition); };
+  if (grid.rows == 1 && areOperandsAligned && areAll(hasOneLane)) return Packing::Packets;
+  if (grid.cols % kVectorWidth == 0)
+    return areAll([](const OperandPlace& place) { return place.interleave % kVectorWidth == 0; }) ? Packing::Packets
+                                                                                                  : Packing::None;
+  const bool isInPieces = !areAll([](const OperandPlace& place) { return hasOneLane(place) || place.interleave == 0; });
+  return areOperandsAligned && !isInPieces ? Packing::ShiftedPackets : Packing::None;
 }
 
 device::Operand operandOf(const OperandPlace& place, DType dtype) {
@@ -62,7 +65,7 @@ ElementwiseShape programShape(const DeviceProgram& program, GridSize grid, int n
     grid = {.rows = std::min<std::int64_t>(grid.rows, 1), .cols = grid.rows * grid.cols};
   DeviceFill device{.numMultiprocessors = numMultiprocessors};
   if (program.columnSums.empty()) device.blocksAtOnce = options.blocksAtOnce;
-  return elementwiseShape(grid.rows, grid.cols, isVectorizable(program, grid, options.areOperandsAligned),
+  return elementwiseShape(grid.rows, grid.cols, packingOf(program, grid, options.areOperandsAligned),
                           options.findsAmax || !program.columnSums.empty(), device);
 }
 

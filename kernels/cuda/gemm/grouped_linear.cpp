@@ -87,7 +87,7 @@ class GroupProgram {
     int numMultiprocessors = 1;
 
     ElementwiseShape of(std::int64_t rows) const {
-      return elementwiseShape(rows, cols, cols % kVectorWidth == 0, hasColumnSums, {numMultiprocessors});
+      return elementwiseShape(rows, cols, packingOfRows(cols), hasColumnSums, {numMultiprocessors});
     }
   };
 

@@ -4,7 +4,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/cross_entropy_form.h"
 #include "kernels/cuda/attention/run_counts.h"
-#include "kernels/cuda/elementwise/elementwise_launch.h"
 #include "kernels/cuda/elementwise/elementwise_program.h"
 #include "kernels/cuda/kernel_def.h"
 #include "kernels/cuda/model/cross_entropy_launch.h"
@@ -44,7 +43,6 @@ class LossKernel final : public Kernel {
                           .smoothing = static_cast<float>(m.form.smoothing),
                           .lseSquareScale = static_cast<float>(m.form.lseSquareScale),
                           .scale = static_cast<float>(m.form.rowScale(m_numCounted)),
-                          .isVectorized = m.x.spec.cols() % kVectorWidth == 0,
                           .lse = reinterpret_cast<float*>(m.lse.at(pointers))};
     if (m.dx) return runBackward(task, pointers);
     auto* const y = reinterpret_cast<float*>(m.y.at(pointers));

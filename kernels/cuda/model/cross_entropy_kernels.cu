@@ -47,14 +47,31 @@ __device__ bool counts(const CrossEntropyTask& task, std::int64_t target) {
   return target != task.ignoreIndex && target >= 0 && target < task.classes;
 }
 
-/// f(column, values) for the packets of the running thread.
-template <int kVector, class Function>
+/// A packet of memory, of which the classes from `skipped` to `count` are the row's.
+struct ClassPacket {
+  std::int64_t row, first;
+  int count, skipped;
+
+  __device__ bool has(int v) const { return v >= skipped && v < count; }
+  __device__ void load(const CrossEntropyTask& task, float (&x)[kVectorWidth]) const {
+    loadElements<kVectorWidth>(task.element, task.x, row * task.classes + first, count, x, skipped);
+  }
+  __device__ void storeGradient(const CrossEntropyTask& task, const float (&dx)[kVectorWidth]) const {
+    storeElements<kVectorWidth>(task.element, task.dx, row * task.classes + first, count, dx, skipped);
+  }
+};
+
+/// f(packet) for the packets of the running thread. Rows begin and end in the middle of one if they are not whole
+/// packets.
+template <class Function>
 __device__ void forPackets(const CrossEntropyTask& task, std::int64_t row, const Function& f) {
-  constexpr std::int64_t kStep = static_cast<std::int64_t>(kBlockThreads) * kVector;
-  for (std::int64_t col = static_cast<std::int64_t>(threadIdx.x) * kVector; col < task.classes; col += kStep) {
-    float x[kVector];
-    loadElements<kVector>(task.element, task.x, row * task.classes + col, kVector, x);
-    f(col, x);
+  constexpr std::int64_t kStep = static_cast<std::int64_t>(kBlockThreads) * kVectorWidth;
+  const std::int64_t shift = row * task.classes % kVectorWidth;
+  for (std::int64_t first = static_cast<std::int64_t>(threadIdx.x) * kVectorWidth - shift; first < task.classes;
+       first += kStep) {
+    const std::int64_t left = task.classes - first;
+    f(ClassPacket{row, first, left < kVectorWidth ? static_cast<int>(left) : kVectorWidth,
+                  first < 0 ? static_cast<int>(-first) : 0});
   }
 }
 
@@ -71,7 +88,6 @@ __device__ OnlineSum mergedOverBlock(const OnlineSum& own) {
   return all[0];
 }
 
-template <int kVector>
 __global__ void __launch_bounds__(kBlockThreads) rowLosses(const __grid_constant__ CrossEntropyTask task) {
   const std::int64_t row = blockIdx.x;
   const std::int64_t target = task.target[row];
@@ -81,9 +97,12 @@ __global__ void __launch_bounds__(kBlockThreads) rowLosses(const __grid_constant
     return;
   }
   OnlineSum own;
-  forPackets<kVector>(task, row, [&](std::int64_t, const float(&x)[kVector]) {
+  forPackets(task, row, [&](const ClassPacket& packet) {
+    float x[kVectorWidth];
+    packet.load(task, x);
 #pragma unroll
-    for (int v = 0; v < kVector; ++v) own.add(x[v]);
+    for (int v = 0; v < kVectorWidth; ++v)
+      if (packet.has(v)) own.add(x[v]);
   });
   const OnlineSum sums = mergedOverBlock(own);
   if (threadIdx.x != 0) return;
@@ -110,7 +129,6 @@ __global__ void __launch_bounds__(kBlockThreads) addLosses(const __grid_constant
   if (thread == 0) *task.loss = sums[0] * task.scale;
 }
 
-template <int kVector>
 __global__ void __launch_bounds__(kBlockThreads) logitGradients(const __grid_constant__ CrossEntropyTask task) {
   const std::int64_t row = blockIdx.x;
   const std::int64_t target = task.target[row];
@@ -120,17 +138,16 @@ __global__ void __launch_bounds__(kBlockThreads) logitGradients(const __grid_con
   const float factor = dy * (1.0f + 2.0f * task.lseSquareScale * lse);
   const float shift = dy * task.smoothing / static_cast<float>(task.classes);
   const float atTarget = dy * (1.0f - task.smoothing);
-  constexpr std::int64_t kStep = static_cast<std::int64_t>(kBlockThreads) * kVector;
-  for (std::int64_t col = static_cast<std::int64_t>(threadIdx.x) * kVector; col < task.classes; col += kStep) {
-    float x[kVector] = {};
+  forPackets(task, row, [&](const ClassPacket& packet) {
+    float x[kVectorWidth] = {};
     if (isCounted) {
-      loadElements<kVector>(task.element, task.x, row * task.classes + col, kVector, x);
+      packet.load(task, x);
 #pragma unroll
-      for (int v = 0; v < kVector; ++v)
-        x[v] = factor * expf(x[v] - lse) - shift - (col + v == target ? atTarget : 0.0f);
+      for (int v = 0; v < kVectorWidth; ++v)
+        x[v] = factor * expf(x[v] - lse) - shift - (packet.first + v == target ? atTarget : 0.0f);
     }
-    storeElements<kVector>(task.element, task.dx, row * task.classes + col, kVector, x);
-  }
+    packet.storeGradient(task, x);
+  });
 }
 
 /// sums null: zeros.
@@ -150,9 +167,7 @@ __global__ void __launch_bounds__(kBlockThreads)
 }  // namespace
 
 void launchRowLosses(const CrossEntropyTask& task, Stream stream) {
-  if (task.rows > 0)
-    launch(task.isVectorized ? rowLosses<kVectorWidth> : rowLosses<1>, dim3(static_cast<unsigned>(task.rows)),
-           dim3(kBlockThreads), 0, stream, task);
+  if (task.rows > 0) launch(rowLosses, dim3(static_cast<unsigned>(task.rows)), dim3(kBlockThreads), 0, stream, task);
 }
 
 void launchLossSum(const CrossEntropyTask& task, Stream stream) {
@@ -173,8 +188,7 @@ void launchZeros(float* sums, std::int64_t count, Stream stream) {
 
 void launchCrossEntropyGradient(const CrossEntropyTask& task, Stream stream) {
   if (task.rows > 0)
-    launch(task.isVectorized ? logitGradients<kVectorWidth> : logitGradients<1>, dim3(static_cast<unsigned>(task.rows)),
-           dim3(kBlockThreads), 0, stream, task);
+    launch(logitGradients, dim3(static_cast<unsigned>(task.rows)), dim3(kBlockThreads), 0, stream, task);
 }
 
 }  // namespace fuseline::cuda

@@ -9,7 +9,8 @@
 
 namespace fuseline::cuda {
 
-/// x: [rows, classes]. A target outside the classes counts as ignored; the host checks them before.
+/// x, dx: [rows, classes], from the beginning of a packet on. A target outside the classes counts as ignored; the host
+/// checks them before.
 struct CrossEntropyTask {
   const void* x = nullptr;
   device::Element element = device::Element::F32;
@@ -19,8 +20,7 @@ struct CrossEntropyTask {
   std::int64_t ignoreIndex = -100;
   float smoothing = 0.0F;
   float lseSquareScale = 0.0F;
-  float scale = 1.0F;         // of every row that counts
-  bool isVectorized = false;  // rows are whole packets
+  float scale = 1.0F;  // of every row that counts
 
   float* lse = nullptr;     // [rows]; null: not wanted
   float* losses = nullptr;  // [rows]

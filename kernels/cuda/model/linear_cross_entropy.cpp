@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/common/loss_head_step.h"
 #include "kernels/cuda/attention/run_counts.h"
-#include "kernels/cuda/elementwise/elementwise_launch.h"
 #include "kernels/cuda/elementwise/elementwise_program.h"
 #include "kernels/cuda/gemm/linear_parts.h"
 #include "kernels/cuda/model/cross_entropy_launch.h"
@@ -95,8 +94,7 @@ class HeadKernel final : public Kernel {
                           .ignoreIndex = m.form.ignoreIndex,
                           .smoothing = static_cast<float>(m.form.smoothing),
                           .lseSquareScale = static_cast<float>(m.form.lseSquareScale),
-                          .scale = static_cast<float>(m.form.rowScale(m_numCounted)),
-                          .isVectorized = m.size.n % kVectorWidth == 0};
+                          .scale = static_cast<float>(m.form.rowScale(m_numCounted))};
     if (m.dy)
       runBackward(task, pointers, workspace);
     else

@@ -58,7 +58,7 @@ TEST(GeneratedCode, HoldsConstantsBitForBit) {
   cuda::device::Program program;
   program.code[0] = {.opcode = cuda::device::Opcode::Constant, .constant = 0.1F};
   program.numInstructions = 1;
-  EXPECT_NE(cuda::sourceOf(program, 8).find("0x3dcccccd"), std::string::npos);
+  EXPECT_NE(cuda::sourceOf(program, {.vector = 8}).find("0x3dcccccd"), std::string::npos);
 }
 
 }  // namespace

@@ -19,13 +19,13 @@ namespace {
 using namespace fuseline::testing;
 
 /// Sources of every elementwise step of a plan.
-std::vector<std::string> sourcesOf(const Graph& graph, int vector) {
+std::vector<std::string> sourcesOf(const Graph& graph, const ElementwiseShape& shape) {
   std::vector<std::string> sources;
   for (const Step& step : makePlan(graph, unfused(graph)).steps) {
     if (step.kernel != "elementwise" || step.isView) continue;
     const auto program = compileProgram(composeProgram(graph, step), [](const OperandKey&) { return DType::BF16; });
     EXPECT_TRUE(program) << program.error().message;
-    sources.push_back(sourceOf(program->program, vector));
+    sources.push_back(sourceOf(program->program, shape));
   }
   return sources;
 }
@@ -63,8 +63,9 @@ TEST_P(Nvrtc, CompilesWhatIsGenerated) {
   const Graph graph = chain(DType::BF16, {4, 32},
                             {link("Bias"), link("SReLU"), with(link("Dropout"), "p", 0.25), link("ScaledSwiGLU"),
                              link("GELU"), link("Formula")});
-  for (const int vector : {1, 8})
-    for (const std::string& source : sourcesOf(graph, vector)) {
+  for (const ElementwiseShape& shape :
+       {ElementwiseShape{.vector = 1}, ElementwiseShape{.vector = 8}, {.vector = 8, .isShifted = true}})
+    for (const std::string& source : sourcesOf(graph, shape)) {
       const Result<std::vector<char>> cubin = compileToCubin(source, GetParam(), true);
       if (!cubin && cubin.error().message.find("does not load") != std::string::npos)
         GTEST_SKIP() << cubin.error().message;
