@@ -11,13 +11,13 @@ namespace fuseline {
 
 namespace {
 
-struct Character {
+struct CodePoint {
   unsigned int code = 0;
   std::size_t size = 1;
 };
 
-/// Reads one to three bytes of UTF-8; any other byte is a character of its own.
-Character characterAt(std::string_view text) {
+/// Reads one to three bytes of UTF-8; any other byte is a point of its own.
+CodePoint codePointAt(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const auto isRest = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
   if ((byte(0) & 0xE0U) == 0xC0U && isRest(1)) return {(byte(0) & 0x1FU) << 6U | (byte(1) & 0x3FU), 2};
@@ -26,14 +26,14 @@ Character characterAt(std::string_view text) {
   return {byte(0), 1};
 }
 
-bool isInvisible(const Character& character) {
+bool isInvisible(const CodePoint& point) {
   struct Range {
     unsigned int first, last;
   };
   constexpr Range kMarks[] = {{0x61C, 0x61C}, {0x200E, 0x200F}, {0x2028, 0x202E}, {0x2066, 0x2069}};
-  const unsigned int code = character.code;
-  if (character.size == 1) return code < 0x20 || code == 0x7F;
-  if (character.size == 2 && code < 0xA0) return true;  // C1
+  const unsigned int code = point.code;
+  if (point.size == 1) return code < 0x20 || code == 0x7F;
+  if (point.size == 2 && code < 0xA0) return true;  // C1
   return std::ranges::any_of(kMarks, [&](const Range& range) { return code >= range.first && code <= range.last; });
 }
 
@@ -42,12 +42,12 @@ bool isInvisible(const Character& character) {
 std::string visibleText(std::string_view text) {
   std::string result;
   while (!text.empty()) {
-    const Character character = characterAt(text);
-    if (isInvisible(character))
-      result += fmt::format("\\u{:04x}", character.code);
+    const CodePoint point = codePointAt(text);
+    if (isInvisible(point))
+      result += fmt::format("\\u{:04x}", point.code);
     else
-      result += text.substr(0, character.size);
-    text.remove_prefix(character.size);
+      result += text.substr(0, point.size);
+    text.remove_prefix(point.size);
   }
   return result;
 }
