@@ -582,7 +582,8 @@ void addProcessOptions(CLI::App& verb, RunOptions& options) {
           "srun or torchrun start fuseline: then each process is one rank")
       ->type_name("KIND")
       ->check(CLI::IsMember({"threads", "processes", "mpi"}));
-  verb.add_option("--hosts", options.hosts, "Hosts of ranks that mpirun starts")->type_name("HOST[:N],...");
+  verb.add_option("--hosts", options.hosts, "Hosts on which mpirun starts the ranks, each with its number of ranks")
+      ->type_name("HOST[:N],...");
   verb.add_option("--rank-timeout", options.rankTimeout,
                   "End the run if a rank has been missing in a collective for this long (default: 50 times the longest "
                   "wait so far, at least 30 s; 120 s for the first collective)")

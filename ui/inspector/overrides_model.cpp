@@ -52,7 +52,8 @@ QStringList opChoices(const Graph& graph) {
 QString tipOf(int column) {
   switch (column) {
     case OverridesModel::OpColumn:
-      return OverridesModel::tr("Linear op or block instance.\nThe last row that matches an operand counts.");
+      return OverridesModel::tr(
+          "Linear op or block instance.\nIf several rows match an operand, the last one applies.");
     case OverridesModel::TensorColumn: return OverridesModel::tr("GEMM operand: input, weight or grad_output");
     case OverridesModel::GemmColumn: return OverridesModel::tr("fprop: y = x wᵀ, dgrad: dx = dy w, wgrad: dw = dyᵀ x");
     default:

@@ -47,7 +47,7 @@ void ModelWeights::load(const QString& path) {
   if (!*written) return Q_EMIT message(toQt(written->error().message), Severity::Error);
   m_session.setup().setTensorsFile(file);
   Q_EMIT message(
-      tr("Runs use %1 of %2. Run > Use random tensors goes back to random weights.")
+      tr("Runs use %1 of %2. For random weights choose Run > Use random tensors.")
           .arg(counted(static_cast<qsizetype>(**written), tr("tensor"), tr("tensors")), QFileInfo(path).fileName()),
       Severity::Note);
 }

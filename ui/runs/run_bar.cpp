@@ -164,7 +164,7 @@ QString RunBar::runTip() const {
   if (!m_session.plan().analysis()->isRunnable()) return whyNotRunnable(m_session);
   const QString whyNot = m_recipe->currentData(Qt::ToolTipRole).toString();
   return whyNot.isEmpty() ? tr("Measure the unfused and the fused plan (Ctrl+Enter)")
-                          : tr("This device can plan but not run. %1").arg(whyNot);
+                          : tr("You can plan for this device, but not run on it. %1").arg(whyNot);
 }
 
 void RunBar::refreshRecipes() {
