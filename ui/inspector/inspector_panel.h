@@ -62,7 +62,7 @@ class OpPage : public InspectorPage {
   GemmSection* m_gemms = nullptr;
   AttentionSection* m_attention = nullptr;
   BlockSection* m_inside = nullptr;  // of an instance
-  QLabel* m_totals = nullptr;  // of an instance
+  QLabel* m_totals = nullptr;        // of an instance
   QLabel* m_formula = nullptr;
   QLabel* m_facts = nullptr;
 };
@@ -102,6 +102,8 @@ class PipelinePage : public InspectorPage {
  private:
   using Refresher = std::function<void()>;
   QFormLayout* addSection(const QString& title);
+  template <class AddRow>
+  void addRows(QFormLayout* form, std::size_t count, AddRow add);
   void createSymbols();
   void createInputs();
   void createOutputs();

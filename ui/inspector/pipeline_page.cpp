@@ -153,10 +153,21 @@ void PipelinePage::addAddButton(QFormLayout* form, const QString& text, std::fun
   form->addRow(row);
 }
 
+/// As many rows as a form can lay out at once. What is left out is in the file.
+template <class AddRow>
+void PipelinePage::addRows(QFormLayout* form, std::size_t count, AddRow add) {
+  constexpr std::size_t kMostRows = 200;
+  for (std::size_t i = 0; i < std::min(count, kMostRows); ++i) add(i);
+  if (count > kMostRows) form->addRow(new QLabel(tr("%1 more are in the file.").arg(count - kMostRows), this));
+}
+
 void PipelinePage::createSymbols() {
   QFormLayout* form = addSection(tr("Symbols"));
-  for (const auto& [name, value] : m_session.pipeline().document().symbols().items())
-    form->addRow(toQt(name), symbolRow(name));
+  const Json& symbols = m_session.pipeline().document().symbols();
+  addRows(form, symbols.size(), [&, symbol = symbols.begin()](std::size_t) mutable {
+    form->addRow(toQt(symbol.key()), symbolRow(symbol.key()));
+    ++symbol;
+  });
   addAddButton(form, tr("Add a symbol"), [this] {
     m_session.pipeline().apply(SetSymbol{.name = freeSymbol(m_session.pipeline().document()), .value = 1024});
   });
@@ -202,7 +213,8 @@ QWidget* PipelinePage::symbolRow(const std::string& name) {
 
 void PipelinePage::createInputs() {
   QFormLayout* form = addSection(tr("Inputs"));
-  for (const DocumentInput& input : m_session.pipeline().document().inputs()) form->addRow(inputRow(input.id));
+  const auto& inputs = m_session.pipeline().document().inputs();
+  addRows(form, inputs.size(), [&](std::size_t i) { form->addRow(inputRow(inputs[i].id)); });
   addAddButton(form, tr("Add an input"), [this] {
     m_session.pipeline().apply(addNode(m_session.pipeline().document(), kInputEntry, std::nullopt).edit);
   });
@@ -288,7 +300,8 @@ void PipelinePage::addGradientBox(QLayout* layout, const std::string& id) {
 
 void PipelinePage::createOutputs() {
   QFormLayout* form = addSection(tr("Outputs"));
-  for (const DocumentOutput& output : m_session.pipeline().document().outputs()) form->addRow(outputRow(output.id));
+  const auto& outputs = m_session.pipeline().document().outputs();
+  addRows(form, outputs.size(), [&](std::size_t i) { form->addRow(outputRow(outputs[i].id)); });
   addAddButton(form, tr("Add an output"), [this] {
     m_session.pipeline().apply(
         insertAfter(m_session.pipeline().document(), m_session.plan().analysis()->documentGraph(), kOutputEntry, {})

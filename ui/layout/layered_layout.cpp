@@ -5,10 +5,28 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
+#include <utility>
 
 namespace fuseline::ui {
 
 namespace {
+
+/// Lanes of a column. Each that is taken points to one behind it, in paths that are shortened on the way.
+class FreeLanes {
+ public:
+  /// The first free one from `wanted` on.
+  std::size_t take(std::size_t wanted) {
+    std::size_t free = wanted;
+    for (auto next = m_next.find(free); next != m_next.end(); next = m_next.find(free)) free = next->second;
+    for (std::size_t lane = wanted; lane != free;) lane = std::exchange(m_next[lane], free + 1);
+    m_next[free] = free + 1;
+    return free;
+  }
+
+ private:
+  std::unordered_map<std::size_t, std::size_t> m_next;
+};
 
 class Layering {
  public:
@@ -58,9 +76,7 @@ class Layering {
   }
 
   void takeLane(std::size_t node) {
-    std::set<std::size_t>& taken = m_taken[m_places[node].column];
-    std::size_t lane = m_wanted.contains(node) ? m_wanted[node] : 0;
-    while (!taken.insert(lane).second) ++lane;
+    const std::size_t lane = m_lanes[m_places[node].column].take(m_wanted.contains(node) ? m_wanted[node] : 0);
     m_places[node].lane = lane;
     bool isFirst = true;
     for (const std::size_t edge : m_out[node]) {
@@ -74,9 +90,9 @@ class Layering {
   std::vector<std::vector<std::size_t>> m_out;  // edges from each node
   std::vector<std::size_t> m_numOpen;           // edges into each node whose source has no column yet
   std::vector<LayeredPlace> m_places;
-  std::set<std::size_t> m_pulled;                        // inputs that stand beside the chain
-  std::map<std::size_t, std::size_t> m_wanted;           // lane of a node's main predecessor
-  std::map<std::size_t, std::set<std::size_t>> m_taken;  // lanes of a column
+  std::set<std::size_t> m_pulled;               // inputs that stand beside the chain
+  std::map<std::size_t, std::size_t> m_wanted;  // lane of a node's main predecessor
+  std::map<std::size_t, FreeLanes> m_lanes;     // by column
 };
 
 }  // namespace
