@@ -135,12 +135,12 @@ EntryOperands withViews(const Graph& graph, const FusedOperation& entry, Phase p
                         std::vector<OperandUse> operands) {
   if (!entry.isFused() && isViewIn(graph.node(entry.nodes.front()), phase)) return viewOf(phase);
   const auto isOne = [&](NodeId id) { return isElementwise(graph, id); };
-  if (std::ranges::none_of(entry.nodes, isOne)) return withParameterViews(graph, entry, std::move(operands));
+  EntryOperands result = withParameterViews(graph, entry, std::move(operands));
+  if (std::ranges::none_of(entry.nodes, isOne)) return result;
   const auto numMembers = static_cast<int>(entry.nodes.size());
-  const SortedSet<OperandKey> present = keysOf(operands);
+  const SortedSet<OperandKey> present = keysOf(result.operands);
   const ElementwiseProgram program = composeMembers(graph, entry.nodes, phase, present, 0, numMembers);
-  EntryOperands result{.operands = std::move(operands)};
-  result.views = ViewFinder(graph, entry.nodes, present).find(program);
+  std::ranges::move(ViewFinder(graph, entry.nodes, present).find(program), std::back_inserter(result.views));
   std::erase_if(result.operands, [&](const OperandUse& use) {
     return std::ranges::any_of(result.views, [&](const ViewOperand& view) { return view.view == use.key; });
   });

@@ -89,6 +89,22 @@ Result<NormForwardStep> readAddNormForward(const StepRequest& request) {
   return step;
 }
 
+Result<NormForwardStep> readEmbeddingNormForward(const StepRequest& request) {
+  const int norm = static_cast<int>(request.step.nodes.size()) - 1;
+  const Result<Binding> ids = requireOperand(request, {0, OperandKind::Input, 0});
+  if (!ids) return ids.error();
+  const Result<Binding> table = requireOperand(request, {0, OperandKind::Parameter, 0});
+  if (!table) return table.error();
+  Result<NormForwardStep> step =
+      readForward(request, norm, request.graph.spec(request.step.nodes.front(), OperandKind::Output, 0));
+  if (!step) return step;
+  step->x = *table;
+  step->ids = *ids;
+  step->table = embeddingForm(request.member(0).attributes);
+  step->sum = findSum(request, norm);
+  return step;
+}
+
 NormGradientKeys ownNormGradients() { return {.gradInput = {0, OperandKind::GradInput, 0}, .extraGradient = {-1}}; }
 
 NormGradientKeys branchedNormGradients(const StepRequest& request) {

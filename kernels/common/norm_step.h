@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/ops/embedding_form.h"
 #include "core/runtime/step_operand.h"
 #include "kernels/common/norm_kind.h"
 
@@ -25,12 +26,16 @@ struct NormGeometry {
 struct NormForwardStep {
   NormGeometry norm;
   Binding x;            // or the first addend of the sum that is normalized
-  Binding addend, sum;  // absent: nothing is added; the sum is not requested
+  Binding addend, sum;  // absent: nothing is added; the sum, or the rows looked up, are not requested
+  Binding ids;          // absent: the rows of x are in order
+  EmbeddingForm table;  // of the ids, whose table is x
   Binding gamma, beta, y, mean, rstd;
 };
 
 /// norm: a member of the step. Errors: those of requireOperand().
 Result<NormForwardStep> readNormForward(const StepRequest& request, int norm);
+/// For Embedding (member 0), an optional MakeExtraOutput and a norm (the last member).
+Result<NormForwardStep> readEmbeddingNormForward(const StepRequest& request);
 /// For AddExtraInput (member 0), an optional MakeExtraOutput and a norm (the last member).
 Result<NormForwardStep> readAddNormForward(const StepRequest& request);
 

@@ -148,6 +148,31 @@ Samples normSamples() {
   };
 }
 
+/// The numbers of each row's two experts are rows of a table.
+std::vector<Link> lookedUp(std::vector<Link> after, const std::string& dtype = "f32", bool sharesWeight = false) {
+  Link embed = reading("route.indices", with(link("Embedding", "embed"), "num_embeddings", std::int64_t{16}));
+  embed = with(with(std::move(embed), "embedding_dim", std::int64_t{24}), "shares_weight", sharesWeight);
+  embed = with(std::move(embed), "dtype", dtype);
+  std::vector<Link> links = {with(link("TopKRouter", "route"), "topk", std::int64_t{2}), std::move(embed)};
+  links.insert(links.end(), after.begin(), after.end());
+  return links;
+}
+
+/// The router's numbers have no gradient.
+Samples embeddingSamples() {
+  const ChainOptions plain{.inputRequiresGradient = false};
+  const ChainOptions branch{.inputRequiresGradient = false, .extraOutputs = {"save.extra"}};
+  const ChainOptions shared{.inputRequiresGradient = false, .extraOutputs = {"embed.weight"}};
+  return {
+      {"ForwardEmbeddingNorm",
+       {{"RMSNorm", lookedUp({link("RMSNorm")}), plain},
+        {"LayerNorm", lookedUp({link("LayerNorm")}), plain},
+        {"in bf16", lookedUp({save(), link("RMSNorm")}, "bf16"), branch},
+        {"with a branch between", lookedUp({save(), link("RMSNorm")}), branch},
+        {"the rows read by a later op", lookedUp({link("RMSNorm"), link("AddExtraInput", "add", "embed.y")}), plain},
+        {"a shared table", lookedUp({save(), link("RMSNorm")}, "f32", true), shared}}}};
+}
+
 /// Each token goes to two of as many experts as it has elements, and its rows are added again.
 std::vector<Link> routed(std::vector<Link> after) {
   Link permute =
@@ -480,9 +505,10 @@ Samples groupedMlpSamples() {
 
 Samples makeSamples() {
   Samples all;
-  for (Samples part : {forwardLinearSamples(), backwardLinearSamples(), normSamples(), routingSamples(), chainSamples(),
-                       jointSamples(), attentionSamples(), splitRotarySamplesOfBothPasses(), normRotarySamples(),
-                       userbuffersSamplesOfBothPasses(), groupedMlpSamples(), fusedOperandSamples()})
+  for (Samples part :
+       {forwardLinearSamples(), backwardLinearSamples(), normSamples(), embeddingSamples(), routingSamples(),
+        chainSamples(), jointSamples(), attentionSamples(), splitRotarySamplesOfBothPasses(), normRotarySamples(),
+        userbuffersSamplesOfBothPasses(), groupedMlpSamples(), fusedOperandSamples()})
     all.merge(part);
   return all;
 }
@@ -611,6 +637,9 @@ std::map<std::string, std::vector<RefusalSample>> makeRefusals() {
                  reading("unpermute.y", link("AddExtraInput", "add", "shared.y"))}),
          {}}}},
       {"ForwardAddNorm", {{0, DType::BF16, {add, f32Norm}, {}}}},
+      {"ForwardEmbeddingNorm",
+       {{0, DType::BF16, lookedUp({with(link("RMSNorm"), "normalized_shape", Shape{2, 24})}), {}},
+        {1, DType::BF16, lookedUp({with(link("RMSNorm"), "dtype", std::string("bf16"))}), {}}}},
       {"BackwardLinearAdd",
        {{0,
          DType::BF16,

@@ -5,11 +5,11 @@
 #include "core/runtime/step_operand.h"
 #include "kernels/cpu/attention/attention_functions.h"
 #include "kernels/cpu/kernel_def.h"
+#include "kernels/cpu/model/row_numbers.h"
 #include "kernels/cpu/norm/norm_functions.h"
 
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -27,28 +27,6 @@ constexpr std::int64_t kBytesPerThread = 1 << 16;
 int threadsFor(std::int64_t bytes, int most) {
   return static_cast<int>(std::clamp<std::int64_t>(bytes / kBytesPerThread, 1, most));
 }
-
-/// The row of the table of each element of x.
-class RowNumbers {
- public:
-  RowNumbers(const EmbeddingForm& form, const TensorSpec& x)
-      : m_form(form), m_count(x.numElements()), m_tokens(x.cols()) {}
-
-  std::int64_t count() const { return m_count; }
-  /// Throws for a number that is no row.
-  void check(const std::int64_t* ids) const {
-    for (std::int64_t i = 0; i < m_count && !m_form.usesPositions; ++i)
-      if (!m_form.hasRow(ids[i])) throw std::runtime_error(missingRowText(m_form, i, ids[i]));
-  }
-  std::int64_t at(const std::int64_t* ids, std::int64_t index) const {
-    return m_form.usesPositions ? index % m_tokens : ids[index];
-  }
-
- private:
-  EmbeddingForm m_form;
-  std::int64_t m_count;
-  std::int64_t m_tokens;
-};
 
 const std::int64_t* idsAt(const Binding& binding, Pointers pointers) {
   return reinterpret_cast<const std::int64_t*>(binding.at(pointers));

@@ -5,6 +5,7 @@
 #include "kernels/cpu/elementwise/strip_functions.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 namespace fuseline::cpu {
@@ -142,6 +143,14 @@ const std::byte* addRow(const NormProblem& problem, const NormAddend& addend, co
   return sum;
 }
 
+const std::byte* lookUpRow(const NormProblem& problem, const NormLookUp& lookUp, std::int64_t row) {
+  const std::byte* const from = rowOf(lookUp.table, lookUp.rows.at(lookUp.ids, row), problem.cols, problem.xDType);
+  if (lookUp.copy)
+    std::memcpy(rowOf(lookUp.copy, row, problem.cols, problem.xDType), from,
+                static_cast<std::size_t>(problem.cols * sizeBytes(problem.xDType)));
+  return from;
+}
+
 void backwardMixedRow(const NormProblem& problem, const NormBackwardPointers& pointers, const NormBackwardRows& rows,
                       const Vectors& vectors, int thread, std::int64_t row) {
   const auto cols = static_cast<std::size_t>(problem.cols);
@@ -258,16 +267,36 @@ void normForward(const NormProblem& problem, const NormForwardPointers& pointers
       });
 }
 
-void addNormForward(const NormProblem& problem, const NormAddend& addend, const NormForwardPointers& pointers,
-                    std::byte* workspace) {
+namespace {
+
+/// makeRow(vectors, thread, row): where x is.
+template <class MakeRow>
+void madeNormForward(const NormProblem& problem, const NormForwardPointers& pointers, std::byte* workspace,
+                     const MakeRow& makeRow) {
   if (problem.rows == 0 || problem.cols == 0) return;
   const Vectors vectors(workspace, problem.cols);
   decodeParameters(problem, pointers.gamma, pointers.beta, vectors);
   forwardRows(problem, pointers,
               [&](int thread, std::int64_t first, std::int64_t last, const NormForwardPointers& block) {
                 for (std::int64_t row = first; row < last; ++row)
-                  forwardRow(problem, block, vectors, thread, row, addRow(problem, addend, vectors, thread, row));
+                  forwardRow(problem, block, vectors, thread, row, makeRow(vectors, thread, row));
               });
+}
+
+}  // namespace
+
+void addNormForward(const NormProblem& problem, const NormAddend& addend, const NormForwardPointers& pointers,
+                    std::byte* workspace) {
+  madeNormForward(problem, pointers, workspace, [&](const Vectors& vectors, int thread, std::int64_t row) {
+    return addRow(problem, addend, vectors, thread, row);
+  });
+}
+
+void lookUpNormForward(const NormProblem& problem, const NormLookUp& lookUp, const NormForwardPointers& pointers,
+                       std::byte* workspace) {
+  lookUp.rows.check(lookUp.ids);
+  madeNormForward(problem, pointers, workspace,
+                  [&](const Vectors&, int, std::int64_t row) { return lookUpRow(problem, lookUp, row); });
 }
 
 void normBackward(const NormProblem& problem, const NormBackwardPointers& pointers, std::byte* workspace) {

@@ -4,6 +4,7 @@
 
 #include "core/tensor/dtype.h"
 #include "kernels/cpu/elementwise/row_sink.h"
+#include "kernels/cpu/model/row_numbers.h"
 #include "kernels/cpu/norm/norm_functions.h"
 
 #include <cstddef>
@@ -39,6 +40,14 @@ struct NormAddend {
   std::byte* sum = nullptr;  // null: only the norm is requested
 };
 
+/// Rows of xDType that are looked up.
+struct NormLookUp {
+  const std::byte* table = nullptr;
+  const std::int64_t* ids = nullptr;
+  RowNumbers rows;
+  std::byte* copy = nullptr;  // of the rows; null: only the norm is requested
+};
+
 struct NormForwardPointers {
   const std::byte* x = nullptr;
   const std::byte* gamma = nullptr;  // null for L2
@@ -67,6 +76,10 @@ void normForward(const NormProblem& problem, const NormForwardPointers& pointers
 /// The same for x = a + b; pointers.x is not read.
 void addNormForward(const NormProblem& problem, const NormAddend& addend, const NormForwardPointers& pointers,
                     std::byte* workspace);
+
+/// The same for rows of a table.
+void lookUpNormForward(const NormProblem& problem, const NormLookUp& lookUp, const NormForwardPointers& pointers,
+                       std::byte* workspace);
 
 /// Parameter gradients are sums of float32 partial sums per thread and block of rows, added in a fixed order: the
 /// same for the same number of threads.

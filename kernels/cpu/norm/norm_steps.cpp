@@ -63,6 +63,7 @@ class NormForwardKernel final : public Kernel {
 
  private:
   void run(const NormForwardPointers& all, Pointers operands, std::byte* workspace) const {
+    if (m_step.ids) return lookUpNormForward(m_problem, lookUpOf(operands), all, workspace);
     if (!m_step.addend) return normForward(m_problem, all, workspace);
     const NormAddend addend{.a = m_step.x.at(operands),
                             .b = m_step.addend.at(operands),
@@ -70,6 +71,13 @@ class NormForwardKernel final : public Kernel {
                             .bDType = m_step.addend.spec.dtype,
                             .sum = m_step.sum.at(operands)};
     addNormForward(m_problem, addend, all, workspace);
+  }
+
+  NormLookUp lookUpOf(Pointers operands) const {
+    return {.table = m_step.x.at(operands),
+            .ids = reinterpret_cast<const std::int64_t*>(m_step.ids.at(operands)),
+            .rows = RowNumbers(m_step.table, m_step.ids.spec),
+            .copy = m_step.sum.at(operands)};
   }
 
   NormProblem m_problem;
@@ -127,6 +135,10 @@ Result<std::unique_ptr<Kernel>> makeNormForward(const CompileRequest& request, i
 
 Result<std::unique_ptr<Kernel>> makeAddNormForward(const CompileRequest& request) {
   return makeForward(request, readAddNormForward(request));
+}
+
+Result<std::unique_ptr<Kernel>> makeEmbeddingNormForward(const CompileRequest& request) {
+  return makeForward(request, readEmbeddingNormForward(request));
 }
 
 Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, int norm,

@@ -20,6 +20,9 @@ Result<std::unique_ptr<Kernel>> makeNormForward(const CompileRequest& request, i
 /// Forward of AddExtraInput (member 0), an optional MakeExtraOutput and a norm (the last member).
 Result<std::unique_ptr<Kernel>> makeAddNormForward(const CompileRequest& request);
 
+/// Forward of Embedding (member 0), an optional MakeExtraOutput and a norm (the last member).
+Result<std::unique_ptr<Kernel>> makeEmbeddingNormForward(const CompileRequest& request);
+
 /// Backward of the norm that is member `norm` of the step.
 Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, int norm, const NormGradientKeys& keys);
 

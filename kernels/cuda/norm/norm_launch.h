@@ -31,5 +31,7 @@ void launchNormBackwardRows(const NormBackward& norm, const device::QuantizedOut
 /// The same with quantized tensors of any kind of y, whose columns are a multiple of 8; y may then be null. norm.rstd,
 /// and norm.mean of LayerNorm, have memory.
 void launchNormForwardTiles(const NormForward& norm, const device::QuantizedOutputs& quantizedOutputs, Stream stream);
+/// The same where mean and rstd have been computed.
+void launchMeasuredNormTiles(const NormForward& norm, const device::QuantizedOutputs& quantizedOutputs, Stream stream);
 
 }  // namespace fuseline::cuda

@@ -44,8 +44,10 @@ NormAddend addendOf(const NormForwardStep& norm, Pointers operands) {
           .sum = norm.sum.at(operands)};
 }
 
-NormForward launchOf(const NormProblem& problem, const NormForwardStep& norm, Pointers operands) {
-  return {.problem = problem,
+}  // namespace
+
+NormForward normForwardOf(const NormForwardStep& norm, Pointers operands) {
+  return {.problem = problemOf(norm.norm, norm.x, norm.y.spec),
           .addend = addendOf(norm, operands),
           .x = norm.x.at(operands),
           .gamma = norm.gamma.at(operands),
@@ -55,22 +57,23 @@ NormForward launchOf(const NormProblem& problem, const NormForwardStep& norm, Po
           .rstd = reinterpret_cast<float*>(norm.rstd.at(operands))};
 }
 
+namespace {
+
 /// With its step's fused quantization, if it has any.
 class NormForwardKernel final : public Kernel {
  public:
-  NormForwardKernel(NormProblem problem, NormForwardStep step, std::optional<StepCopies> copies,
-                    const DeviceContext& device)
-      : m_problem(problem), m_step(std::move(step)), m_copies(std::move(copies)), m_device(device) {}
+  NormForwardKernel(NormForwardStep step, std::optional<StepCopies> copies, const DeviceContext& device)
+      : m_step(std::move(step)), m_copies(std::move(copies)), m_device(device) {}
 
   /// For tiles two floats per row, its factors; for separate kernels the result.
   std::size_t workspaceBytes() const override {
     if (!m_copies || m_copies->isAmaxOnly() || m_copies->areOfRows()) return 0;
     if (!m_copies->fitsKernel()) return m_copies->spec().bytes();
-    return 2 * static_cast<std::size_t>(m_problem.rows) * sizeof(float);
+    return 2 * static_cast<std::size_t>(m_step.norm.rows) * sizeof(float);
   }
 
   void run(Pointers pointers, std::byte* workspace) override {
-    NormForward norm = launchOf(m_problem, m_step, pointers);
+    NormForward norm = normForwardOf(m_step, pointers);
     if (m_copies && m_copies->isAmaxOnly()) norm.amax = m_copies->clearedAmax(pointers, m_device);
     if (!m_copies || norm.amax) return launchNormForward(norm, m_device.stream);
     if (m_copies->areOfRows()) return runRows(norm, pointers);
@@ -87,7 +90,7 @@ class NormForwardKernel final : public Kernel {
   void runTiles(NormForward norm, Pointers pointers, std::byte* workspace) const {
     auto* const factors = reinterpret_cast<float*>(workspace);
     if (!norm.rstd) norm.rstd = factors;
-    if (!norm.mean && m_problem.kind == NormKind::Layer) norm.mean = factors + m_problem.rows;
+    if (!norm.mean && norm.problem.kind == NormKind::Layer) norm.mean = factors + norm.problem.rows;
     launchNormForwardTiles(norm, m_copies->at(pointers), m_device.stream);
   }
 
@@ -97,7 +100,6 @@ class NormForwardKernel final : public Kernel {
     m_copies->launchFrom(static_cast<const std::byte*>(norm.y), pointers, m_device);
   }
 
-  NormProblem m_problem;
   NormForwardStep m_step;
   std::optional<StepCopies> m_copies;
   const DeviceContext& m_device;
@@ -173,9 +175,8 @@ Result<std::unique_ptr<Kernel>> makeForward(const CompileRequest& request, Resul
   if (!step) return step.error();
   Result<std::optional<StepCopies>> copies = StepCopies::ifAny(request);
   if (!copies) return copies.error();
-  const NormProblem problem = problemOf(step->norm, step->x, step->y.spec);
   return std::unique_ptr<Kernel>(
-      std::make_unique<NormForwardKernel>(problem, std::move(*step), std::move(*copies), request.device));
+      std::make_unique<NormForwardKernel>(std::move(*step), std::move(*copies), request.device));
 }
 
 }  // namespace

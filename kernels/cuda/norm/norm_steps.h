@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/common/norm_step.h"
+#include "kernels/cuda/device/norm_data.h"
 #include "kernels/cuda/kernel_def.h"
 
 #include <memory>
@@ -18,6 +19,9 @@ Result<std::unique_ptr<Kernel>> makeNormForward(const CompileRequest& request, i
 
 /// Forward of AddExtraInput (member 0), an optional MakeExtraOutput and a norm (the last member).
 Result<std::unique_ptr<Kernel>> makeAddNormForward(const CompileRequest& request);
+
+/// The pointers of a norm, and of the sum that it normalizes.
+device::NormForward normForwardOf(const NormForwardStep& step, Pointers pointers);
 
 /// Backward of the norm that is member `norm` of the step.
 Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, int norm, const NormGradientKeys& keys);

@@ -122,6 +122,11 @@ void launchNormForwardTiles(const NormForward& norm, const QuantizedOutputs& qua
   NormForward measuring = norm;
   measuring.y = nullptr;
   launchNormForward(measuring, stream);
+  launchMeasuredNormTiles(norm, quantizedOutputs, stream);
+}
+
+void launchMeasuredNormTiles(const NormForward& norm, const QuantizedOutputs& quantizedOutputs, Stream stream) {
+  if (norm.problem.cols == 0) return;
   withKind(quantizedOutputs.kind, [&](auto constant) {
     launch(normForwardTiles<constant()>, tileGrid(norm.problem.rows, norm.problem.cols),
            dim3(kTilePatches, kTilePatches), Waiting::kTileBytes, stream, norm, quantizedOutputs);

@@ -188,6 +188,28 @@ TEST_P(CudaFusedOperands, OfNormsGiveTheSameBitsForRowsOfAnyLength) {
     expectSameFor(ExecutionMode::Inference, cols, {link("Dropout"), link("AddExtraInput"), link("RMSNorm")});
 }
 
+/// Rows of a table that are normalized while they are looked up have the bits of separate steps.
+TEST_P(CudaFusedOperands, OfLookedUpRowsGiveTheSameBits) {
+  const std::shared_ptr<Backend> backend = *cudaTestBackend();
+  const std::int64_t rows = std::string_view(GetParam()) == "Float8BlockScaling" ? 128 : 32;
+  for (const std::int64_t cols : {128, 640, 8320, 16512})
+    for (const std::vector<std::string>& outputs : {std::vector<std::string>(), {"embed.y"}}) {
+      const Link embed = with(reading("route.indices", link("Embedding", "embed")), "num_embeddings", std::int64_t{16});
+      const Graph graph =
+          chain(DType::BF16, {rows, 16},
+                {link("TopKRouter", "route"), with(with(embed, "embedding_dim", cols), "dtype", std::string("bf16")),
+                 link("LayerNorm", "norm"), linear(128)},
+                {.pass = ExecutionMode::Inference,
+                 .inputRequiresGradient = false,
+                 .extraOutputs = outputs,
+                 .recipe = GetParam()});
+      const FusionReport report = fusedFor(graph, backend);
+      ASSERT_EQ(report.fusedOperands.size(), 1u) << toTree(graph, report);
+      expectSame(graph, report, runPlan(graph, report, backend), runPlan(graph, unfused(graph), backend), DType::BF16,
+                 std::to_string(cols));
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Recipes, CudaFusedOperands,
                          ::testing::Values("DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling",
                                            "MXFP8BlockScaling"),
