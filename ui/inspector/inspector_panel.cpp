@@ -29,6 +29,10 @@ QString factRow(const Theme& theme, const QString& name, const QString& value) {
   return QStringLiteral("<tr><td style='padding-right:12px'>%1</td><td>%2</td></tr>").arg(dim(theme, name), value);
 }
 
+QString factTable(const QString& rows) {
+  return QStringLiteral("<table cellspacing='0' cellpadding='2'>%1</table>").arg(rows);
+}
+
 }  // namespace
 
 QLabel* wrappedLabel(const QString& text, QWidget* parent) {
@@ -132,6 +136,7 @@ void OpPage::createHead() {
   const QString unknown = tr("Unknown op %1. The file keeps its attributes unchanged.");
   const QString summary = operation ? toQt(operation->summary) : unknown.arg(toQt(op->operation));
   m_layout->addWidget(wrappedLabel(summary, this));
+  if (!blockNameOf(*op).empty()) m_layout->addWidget(m_totals = wrappedLabel(QString(), this));
   if (operation && !operation->formula.empty()) {
     m_formula = wrappedLabel(QString(), this);
     m_formula->setTextFormat(Qt::PlainText);  // "a < b" is no tag
@@ -195,6 +200,7 @@ void OpPage::refresh() {
   if (m_gemms) m_gemms->refresh();
   if (m_attention) m_attention->refresh();
   if (m_inside) m_inside->refresh();
+  if (m_totals) m_totals->setText(factTable(totalLines()));
   m_facts->setText(factsText());
 }
 
@@ -236,7 +242,7 @@ QString OpPage::loadText() const {
   return lines.join(QStringLiteral("<br>"));
 }
 
-/// Sums over the ops of a block, of one rank.
+/// Sums over the ops of a block, for one rank.
 QString OpPage::totalLines() const {
   const Graph& graph = m_session.plan().analysis()->graph();
   int numParameters = 0;
@@ -266,7 +272,7 @@ QString OpPage::factsText() const {
   const DocumentOp* op = m_session.pipeline().document().findOp(m_opId.toStdString());
   const OperationPointer operation = operationOf(m_session.pipeline().document(), *op);
   if (!operation) return QString();
-  QString rows = totalLines() + specLines(*operation);
+  QString rows = (m_totals ? QString() : totalLines()) + specLines(*operation);
   if (op->isBypassed()) rows += factRow(m_theme, tr("bypassed"), tr("passes its main input through"));
   const RankParts parts(*m_session.plan().analysis());
   for (const Node& node : m_session.plan().analysis()->graph().nodes()) {
@@ -281,7 +287,7 @@ QString OpPage::factsText() const {
   if (const QString communication = parts.communicationOf(m_opId.toStdString()); !communication.isEmpty())
     rows += factRow(m_theme, tr("communication"), QString(communication).replace(u'\n', QStringLiteral("<br>")));
   if (const QString load = loadText(); !load.isEmpty()) rows += factRow(m_theme, tr("expert load"), load);
-  return QStringLiteral("<table cellspacing='0' cellpadding='2'>%1</table>").arg(rows);
+  return factTable(rows);
 }
 
 }  // namespace fuseline::ui

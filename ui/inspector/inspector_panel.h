@@ -62,6 +62,7 @@ class OpPage : public InspectorPage {
   GemmSection* m_gemms = nullptr;
   AttentionSection* m_attention = nullptr;
   BlockSection* m_inside = nullptr;  // of an instance
+  QLabel* m_totals = nullptr;  // of an instance
   QLabel* m_formula = nullptr;
   QLabel* m_facts = nullptr;
 };
