@@ -224,6 +224,8 @@ Json weightsSection() {
               {"order", {{"enum", {"as_stored", "transposed", "heads_together", "experts", "pairs_apart"}}}},
               {"heads", {{"type", "integer"}, {"minimum", 1}}},
               {"rows", listOf({{"type", "integer"}, {"minimum", 1}}, "Rows of each tensor, where they differ.")},
+              {"shape", listOf({{"type", "integer"}, {"minimum", 1}},
+                               "Shape of each tensor in the files, if it is not that of the parameter.")},
               {"together",
                {{"type", "string"}, {"description", "Name of the tensor that stacks all experts, in some files."}}}},
              {"parameter", "tensors", "order"});
