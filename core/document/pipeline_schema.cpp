@@ -225,6 +225,8 @@ Json weightsSection() {
        {"heads", {{"type", "integer"}, {"minimum", 1}}},
        {"rows",
         listOf({{"type", "integer"}, {"minimum", 1}}, "Number of rows of each tensor, if the tensors differ in it.")},
+       {"shape", listOf({{"type", "integer"}, {"minimum", 1}},
+                        "Shape of each tensor in the files, if it is not that of the parameter.")},
        {"together",
         {{"type", "string"},
          {"description", "Name of the stacked tensor, for files that store all experts in one tensor."}}}},

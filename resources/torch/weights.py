@@ -13,7 +13,10 @@ def load_weights(model, path):
             for source in WEIGHTS:
                 layer = layer_of(source["parameter"], name)
                 if layer is not None:
-                    set_parameter(model, place, joined_weights(source, layer, stored))
+                    x = joined_weights(source, layer, stored)
+                    if "shape" in source:
+                        x = x.reshape(parameters_at(model, place)[0].shape)
+                    set_parameter(model, place, x)
 
 
 def layer_of(pattern, name):
@@ -31,7 +34,7 @@ def joined_weights(source, layer, stored):
     parts = [stored_tensor(name, stored) for name in patterns]
     if source["order"] in ("transposed", "pairs_apart"):
         parts = [x.mT if x.dim() > 2 or source["order"] == "transposed" else x for x in parts]
-    x = torch.cat(parts)
+    x = torch.cat([part.flatten() for part in parts] if "shape" in source else parts)
     if source["order"] == "pairs_apart":
         x = torch.cat([x[:, 0::2], x[:, 1::2]], dim=1)
     if source["order"] == "heads_together":

@@ -118,6 +118,7 @@ void readSizes(const ModelConfig& config, ModelForm& form) {
 }
 
 Json ropeOf(const ModelConfig& config, std::int64_t headDim, std::string_view layerType, double percent) {
+  config.ignore({"rope_theta", "rope_scaling", "partial_rotary_factor", "original_max_position_embeddings"});
   const ModelConfig rope = ropeSection(config, layerType);
   const std::string type = ropeTypeOf(rope);
   Json attributes = {{"dim", "D"}, {"tensor_format", "bshd"}};
@@ -209,7 +210,8 @@ ModelForm llamaForm(const ModelConfig& config) {
 }
 
 ModelForm gemmaForm(const ModelConfig& config) {
-  ModelForm form = llamaForm(config);
+  ModelForm form = llamaForm(config.without({"mlp_bias"}));
+  if (config.flag("use_bidirectional_attention", false)) config.refuse("use_bidirectional_attention", "false");
   form.order = LayerOrder::Sandwich;
   form.norm.isZeroCentered = true;
   if (config.has("hidden_activation"))

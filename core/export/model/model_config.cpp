@@ -33,6 +33,7 @@ ModelConfig::ModelConfig(Json json, std::string prefix, std::shared_ptr<Shared> 
       m_read(std::make_shared<std::set<std::string, std::less<>>>()) {}
 
 const Json* ModelConfig::find(std::string_view name) const {
+  if (m_hidden.contains(name)) return nullptr;
   m_read->emplace(name);
   const auto found = m_json.find(std::string(name));
   return found == m_json.end() || found->is_null() ? nullptr : &*found;
@@ -109,6 +110,12 @@ ModelConfig ModelConfig::section(std::string_view name) const {
   if (value && !value->is_object()) wrong(name, "an object");
   return ModelConfig(value && value->is_object() ? *value : Json::object(), fmt::format("{}{}.", m_prefix, name),
                      m_shared);
+}
+
+ModelConfig ModelConfig::without(std::initializer_list<std::string_view> names) const {
+  ModelConfig config = *this;
+  for (const std::string_view name : names) config.m_hidden.emplace(name);
+  return config;
 }
 
 void ModelConfig::ignore(std::initializer_list<std::string_view> names) const {

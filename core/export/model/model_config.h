@@ -38,7 +38,10 @@ class ModelConfig {
   /// An object in this one; empty if there is none.
   ModelConfig section(std::string_view name) const;
   bool isEmpty() const { return m_json.empty(); }
+  std::int64_t size() const { return static_cast<std::int64_t>(m_json.size()); }
 
+  /// The same config for readers of more keys than the architecture has: these are absent, and remain unread.
+  ModelConfig without(std::initializer_list<std::string_view> names) const;
   /// Keys that may be there and change nothing.
   void ignore(std::initializer_list<std::string_view> names) const;
   /// Keys of this object that nobody asked for, in file order.
@@ -66,6 +69,7 @@ class ModelConfig {
   std::string m_prefix;  // "rope_scaling."
   std::shared_ptr<Shared> m_shared;
   std::shared_ptr<std::set<std::string, std::less<>>> m_read;
+  std::set<std::string, std::less<>> m_hidden;
 };
 
 }  // namespace fuseline

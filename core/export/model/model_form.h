@@ -5,6 +5,7 @@
 
 #include "core/support/json.h"
 #include "core/tensor/dtype.h"
+#include "core/tensor/tensor_spec.h"
 
 #include <cstdint>
 #include <optional>
@@ -34,6 +35,7 @@ struct WeightSource {
   Layers layers = Layers::All;
   std::string together = {};  // with Order::Experts: the tensor of all experts, which other files have instead
   std::vector<std::int64_t> rows = {};  // of each tensor; empty: all have as many
+  Shape shape = {};  // of each tensor, where the files have the elements of the parameter in another shape
 };
 
 /// Layers that are instances of one block. Those of a model differ in no more than this.
@@ -68,6 +70,13 @@ struct LatentForm {
   bool hasBias = false;
 };
 
+/// Patches of an image in place of tokens.
+struct ImageForm {
+  std::int64_t patchElements = 1;  // channels * rows * columns
+  std::int64_t classTokens = 0;    // learned tokens before the patches
+  std::int64_t classes = 0;        // 0: there is no classifier
+};
+
 /// Where norms and residuals are.
 enum class LayerOrder {
   PreNorm,   // x + f(norm(x))
@@ -83,7 +92,7 @@ struct NormForm {
 };
 
 /// The ops after the last norm.
-enum class ModelHead { None, Linear, Tied, MaskedLanguage };
+enum class ModelHead { None, Linear, Tied, MaskedLanguage, Classifier };
 
 struct ModelForm {
   DType dtype = DType::BF16;
@@ -93,7 +102,7 @@ struct ModelForm {
   std::int64_t heads = 1;
   std::int64_t groups = 1;
   std::int64_t headDim = 1;
-  std::int64_t vocabulary = 0;  // 0: the pipeline begins with hidden states
+  std::int64_t vocabulary = 0;  // 0: images have none
 
   std::vector<LayerKind> kinds = {{.block = "Layer"}};
   std::vector<std::size_t> layers;  // index of the kind of each layer
@@ -109,6 +118,7 @@ struct ModelForm {
   bool hasSinks = false;  // a learnable term in the softmax of each head
   std::optional<ExpertsForm> experts;
   std::optional<LatentForm> latent;
+  std::optional<ImageForm> image;
   std::string activation = "SwiGLU";
   Json activationAttributes = Json::object();
 

@@ -63,8 +63,6 @@ void ignoreCommonKeys(const ModelConfig& config) {
                  "is_decoder",
                  "pretraining_tp",
                  "max_position_embeddings",
-                 "rope_theta",
-                 "rope_scaling",
                  "tokenizer_class",
                  "task_specific_params",
                  "gradient_checkpointing",
@@ -73,11 +71,7 @@ void ignoreCommonKeys(const ModelConfig& config) {
                  "summary_proj_to_labels",
                  "summary_type",
                  "summary_use_proj",
-                 "original_max_position_embeddings",
-                 "use_bidirectional_attention",
-                 "classifier_dropout",
-                 "layer_types",
-                 "partial_rotary_factor"});
+                 "classifier_dropout"});
 }
 
 /// A dropout changes a training step; layers of the pipeline have none.

@@ -3,6 +3,7 @@
 #include "core/export/model/model_pipeline.h"
 
 #include "core/export/model/experts_text.h"
+#include "core/export/model/image_text.h"
 #include "core/export/model/latent_text.h"
 #include "core/export/model/section_text.h"
 #include "core/tensor/tensor.h"
@@ -22,6 +23,8 @@ namespace {
 using Source = SectionText::Source;
 
 Json noAttributes() { return Json::object(); }
+
+Json tokenShape() { return Json::array({"B", "S"}); }
 
 /// One block: a layer of this kind.
 class LayerText {
@@ -143,23 +146,22 @@ class ModelText {
   bool isTied() const { return m_form.head == ModelHead::Tied || m_form.head == ModelHead::MaskedLanguage; }
 
   std::string embedded() {
-    if (m_form.vocabulary == 0) {
-      m_text.addInput({{"id", "x"}, {"dtype", dtype()}, {"shape", {"B", "S", "H"}}});
-      return "x";
-    }
-    addCounts("input_ids");
+    if (m_form.image) return addPatches(m_form, m_text);
+    addCounts("input_ids", tokenShape());
     std::string x = lookedUp("embed", "V", "input_ids", isTied() ? Json{{"shares_weight", true}} : noAttributes());
     if (m_form.embeddingScale != 1.0) x = m_text.add("embed_scale", "ConstantScale", {{"scale", roundedScale()}}, x);
     if (m_form.positions > 0)
       x = added("add_positions", x, lookedUp("positions", "positions", "input_ids", {{"positions", true}}));
     if (m_form.tokenTypes > 0) {
-      addCounts("token_type_ids");
+      addCounts("token_type_ids", tokenShape());
       x = added("add_token_types", x, lookedUp("token_types", "token_types", "token_type_ids", noAttributes()));
     }
     return m_form.hasEmbeddingNorm ? norm("embed_norm", x) : x;
   }
 
-  void addCounts(const char* id) { m_text.addInput({{"id", id}, {"dtype", "i64"}, {"shape", {"B", "S"}}}); }
+  void addCounts(const char* id, const Json& shape) {
+    m_text.addInput({{"id", id}, {"dtype", "i64"}, {"shape", shape}});
+  }
 
   /// The models round the factor to the dtype before they multiply.
   double roundedScale() const {
@@ -184,6 +186,7 @@ class ModelText {
   }
 
   std::string logits(std::string x) {
+    if (m_form.head == ModelHead::Classifier) return addClassifier(m_text, x);
     if (m_form.head == ModelHead::MaskedLanguage) {
       x = m_text.add("transform", "Linear", {{"in_features", "H"}, {"out_features", "H"}}, x);
       x = m_text.add("transform_act", m_form.activation, m_form.activationAttributes, x);
@@ -200,7 +203,7 @@ class ModelText {
   }
 
   std::string loss(const std::string& logits) {
-    addCounts("labels");
+    addCounts("labels", m_form.head == ModelHead::Classifier ? Json::array({"B"}) : tokenShape());
     const std::string loss =
         m_text.add("loss_fn", "CrossEntropy", noAttributes(), {{"x", logits}, {"target", "labels"}});
     return hasAuxLoss() ? added("add_aux_loss", loss, auxLoss()) : loss;
@@ -239,6 +242,7 @@ Json symbolsOf(const ModelForm& form) {
   if (std::ranges::any_of(form.layers, isDense)) symbols["F"] = form.intermediate;
   if (!std::ranges::all_of(form.layers, isDense)) addExpertSymbols(*form.experts, symbols);
   if (form.vocabulary > 0) symbols["V"] = form.vocabulary;
+  if (form.image) addImageSymbols(*form.image, symbols);
   if (form.positions > 0) symbols["positions"] = form.positions;
   if (form.tokenTypes > 0) symbols["token_types"] = form.tokenTypes;
   return symbols;

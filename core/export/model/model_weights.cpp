@@ -73,19 +73,30 @@ class WeightReader {
     for (const std::string& name : *names) {
       Result<Tensor> part = partOf(source, name);
       if (!part) return part.error();
+      if (!source.shape.empty()) {
+        if (part->spec.shape != source.shape) return wrongShape(parameter, name, part->spec.shape, source.shape);
+        part->spec.shape = {part->spec.numElements()};
+      }
       if (auto error = append(std::move(*part), whole)) return Error{fmt::format("{}: {}", parameter, error->message)};
     }
     if (names->size() > 1 && source.order == WeightSource::Order::Experts)
       divideExperts(spec->second.shape.front(), whole.spec.shape);
+    if (!source.shape.empty() && whole.spec.numElements() == spec->second.numElements())
+      whole.spec.shape = spec->second.shape;
     if (whole.spec.shape != spec->second.shape)
-      return Error{
-          fmt::format("{}: the tensor {}{} is {}, but the pipeline needs {}. Are these the weights of the "
-                      "config's model?",
-                      parameter, names->front(), names->size() > 1 ? " and the tensors concatenated with it" : "",
-                      toString(whole.spec.shape), toString(spec->second.shape))};
+      return wrongShape(parameter, names->front() + (names->size() > 1 ? " and the tensors concatenated with it" : ""),
+                        whole.spec.shape, spec->second.shape);
     if (source.order == WeightSource::Order::HeadsTogether) whole = withHeadsTogether(whole, m_form.heads);
     m_weights.tensors.emplace_back(parameter, std::move(whole));
     return std::nullopt;
+  }
+
+  static Error wrongShape(const std::string& parameter, const std::string& tensor, const Shape& found,
+                          const Shape& expected) {
+    return {
+        fmt::format("{}: the tensor {} is {}, but the pipeline needs {}. Are these the weights of the config's "
+                    "model?",
+                    parameter, tensor, toString(found), toString(expected))};
   }
 
   /// The tensors to join. With a tensor an expert: those of one expert after another.

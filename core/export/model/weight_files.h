@@ -1,4 +1,5 @@
-// WeightFiles: the tensors of one or several safetensors files by name; data is read tensor by tensor.
+// WeightFiles: the tensors of one or several safetensors files by name; data is read tensor by tensor. Files are not
+// mapped: one that shrinks, or is on a disk that fails, would end the process in place of an error.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

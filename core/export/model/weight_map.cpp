@@ -7,6 +7,7 @@
 #include "core/export/model/weight_files.h"
 #include "core/export/model/weight_orders.h"
 #include "core/lowering/lowering.h"
+#include "core/ops/operation.h"
 #include "core/sharding/rank_files.h"
 #include "core/tensor/safetensors.h"
 
@@ -59,6 +60,20 @@ std::vector<std::int64_t> sharesOf(const Json& entry) {
   return rows;
 }
 
+/// Empty: that of the parameter.
+Shape storedShape(const Json& entry) {
+  Shape shape;
+  if (const auto found = entry.find("shape"); found != entry.end() && found->is_array())
+    for (const Json& each : *found)
+      if (each.is_number_integer()) shape.push_back(each.get<std::int64_t>());
+  return shape;
+}
+
+bool hasUsableShape(const Json& entry) {
+  const Shape shape = storedShape(entry);
+  return (!entry.contains("shape") || !shape.empty()) && std::ranges::all_of(shape, [](auto each) { return each > 0; });
+}
+
 bool hasUsableShares(const Json& entry) {
   if (!entry.contains("rows")) return true;
   const std::vector<std::int64_t> rows = sharesOf(entry);
@@ -72,7 +87,8 @@ bool isEntry(const Json& entry) {
          entry.contains("order") && orderOf(entry) && entry.contains("tensors") && entry["tensors"].is_array() &&
          !entry["tensors"].empty() && std::ranges::all_of(entry["tensors"], isText) &&
          (!entry.contains("together") || entry["together"].is_string()) &&
-         (orderOf(entry) != WeightSource::Order::HeadsTogether || headsOf(entry) > 0) && hasUsableShares(entry);
+         (orderOf(entry) != WeightSource::Order::HeadsTogether || headsOf(entry) > 0) && hasUsableShares(entry) &&
+         hasUsableShape(entry);
 }
 
 /// The number of the layer for which the pattern gives this name; "" for a pattern without layers.
@@ -101,6 +117,7 @@ std::optional<WeightSource> sourceOf(const Json& table, const std::string& param
     for (const Json& tensor : entry["tensors"]) source.tensors.push_back(withLayer(tensor.get<std::string>(), *layer));
     source.together = withLayer(entry.value("together", std::string()), *layer);
     source.rows = sharesOf(entry);
+    source.shape = storedShape(entry);
     return source;
   }
   return std::nullopt;
@@ -243,6 +260,20 @@ class StoredParts {
   std::int64_t m_heads;
 };
 
+Result<void> giveStoredShape(const WeightSource& source, NamedTensors& parts) {
+  if (source.shape.empty()) return {};
+  for (auto& [name, part] : parts) {
+    const auto elements = std::accumulate(source.shape.begin(), source.shape.end(), std::int64_t{1}, &saturatedProduct);
+    if (elements != part.spec.numElements())
+      return Error{
+          fmt::format("{}: {} does not have as many elements as {} of the model's files. Save it without "
+                      "--original-names.",
+                      name, toString(part.spec.shape), toString(source.shape))};
+    part.spec.shape = source.shape;
+  }
+  return {};
+}
+
 }  // namespace
 
 Json weightTable(const ModelForm& form) {
@@ -254,6 +285,7 @@ Json weightTable(const ModelForm& form) {
     if (!source.together.empty()) entry["together"] = source.together;
     if (isOfQkv(source))
       entry["rows"] = {form.heads * form.headDim, form.groups * form.headDim, form.groups * form.headDim};
+    if (!source.shape.empty()) entry["shape"] = source.shape;
     table.push_back(std::move(entry));
   }
   return table;
@@ -317,6 +349,7 @@ Result<NamedTensors> withModelNames(const PipelineDocument& document, NamedTenso
     }
     Result<NamedTensors> parts = StoredParts(*source, heads).of(tensor);
     if (!parts) return parts;
+    if (Result<void> shaped = giveStoredShape(*source, *parts); !shaped) return shaped.error();
     std::ranges::move(*parts, std::back_inserter(renamed));
   }
   return renamed;

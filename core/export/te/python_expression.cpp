@@ -24,10 +24,10 @@ struct Token {
   std::string text;  // of a string its prefix, in lower case
 };
 
-constexpr std::array kKeywords = {"and",    "as",   "assert", "async",  "await",  "break",   "class",    "continue",
-                                  "def",    "del",  "elif",   "else",   "except", "finally", "for",      "from",
-                                  "global", "if",   "import", "in",     "is",     "lambda",  "nonlocal", "not",
-                                  "or",     "pass", "raise",  "return", "try",    "while",   "with",     "yield"};
+constexpr std::array kNoNames = {"and",    "as",   "assert", "async",  "await",  "break",   "class",    "continue",
+                                 "def",    "del",  "elif",   "else",   "except", "finally", "for",      "from",
+                                 "global", "if",   "import", "in",     "is",     "lambda",  "nonlocal", "not",
+                                 "or",     "pass", "raise",  "return", "try",    "while",   "with",     "yield"};
 // Longer ones first.
 constexpr std::array kSigns = {"...", "**", "//", "<<", ">>", "<=", ">=", "==", "!=", ":=", "+",
                                "-",   "*",  "/",  "%",  "@",  "&",  "|",  "^",  "~",  "<",  ">",
@@ -94,7 +94,7 @@ class Tokens {
       m_at = end;
       return readString(name);
     }
-    const bool isKeyword = std::ranges::find(kKeywords, name) != kKeywords.end();
+    const bool isKeyword = std::ranges::find(kNoNames, name) != kNoNames.end();
     return take(isKeyword ? TokenKind::Keyword : TokenKind::Name, name.size());
   }
 

@@ -32,6 +32,7 @@ DECODER = {"vocab_size": VOCABULARY, "hidden_size": 48, "intermediate_size": 80,
            "rms_norm_eps": 1e-5}
 LAYER_NORM = {key: value for key, value in DECODER.items() if key not in ("head_dim", "rms_norm_eps")}
 ENCODER = {"hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2, "num_attention_heads": 4}
+IMAGES = {**ENCODER, "image_size": 16, "patch_size": 8}
 LLAMA3 = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 16}
 YARN = {"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 16}
@@ -65,14 +66,6 @@ def vit_without_pooler(config):
     return transformers.ViTModel(config, add_pooling_layer=False)
 
 
-def deit_without_pooler(config):
-    return transformers.DeiTModel(config, add_pooling_layer=False)
-
-
-def siglip_encoder(config):
-    return transformers.SiglipVisionModel(config)
-
-
 def deepseek_with_bias(config):
     """The bias that only chooses experts is a buffer, and 0 at first."""
     model = transformers.DeepseekV3ForCausalLM(config)
@@ -95,8 +88,9 @@ def shifted(ids):
 
 
 class Models(unittest.TestCase):
-    def compare(self, kind, config, inputs, outputs):
+    def compare(self, kind, config, inputs, outputs, tokens=TOKENS):
         """inputs: of the pipeline. outputs: (loss to differentiate, tensors by their names in a dump) of a model."""
+        sizes = ["--set", f"B={BATCH}", "--set", f"S={tokens}"]
         model = model_of(kind, config)
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
@@ -112,14 +106,14 @@ class Models(unittest.TestCase):
             tensors = safetensors.torch.load_file(weights)
             stored = safetensors.torch.load_file(folder / "model/model.safetensors")
             safetensors.torch.save_file({**stored, **inputs}, folder / "all.safetensors")
-            run = fuseline("run", pipeline, "--set", f"B={BATCH}", "--set", f"S={TOKENS}", "--iterations", 1,
-                           "--no-peaks", "--tensors", folder / "all.safetensors", "--dump", folder / "dump.safetensors",
-                           "--save", folder / "saved.safetensors", "--original-names", check=False)
+            run = fuseline("run", pipeline, *sizes, "--iterations", 1, "--no-peaks", "--tensors",
+                           folder / "all.safetensors", "--dump", folder / "dump.safetensors", "--save",
+                           folder / "saved.safetensors", "--original-names", check=False)
             self.assertEqual(run.returncode, 0, run.stderr)
             self.check_saved(safetensors.torch.load_file(folder / "saved.safetensors"), stored, tensors)
             self.check_module(pipeline, folder)
-            if getattr(config, "output_router_logits", False):
-                self.check_onnx(pipeline, folder, inputs, loss.item())
+            if getattr(config, "output_router_logits", False) or "patches" in inputs and "labels" in inputs:
+                self.check_onnx(pipeline, folder, inputs, loss.item(), sizes)
             dump = safetensors.torch.load_file(folder / "dump.safetensors")
             tensors = {name: tensor for name, tensor in tensors.items() if not name.endswith(BUFFER)}
             expected |= {f"grad.{name}": tensor
@@ -139,7 +133,7 @@ class Models(unittest.TestCase):
         prefix in its names; transformers loads both."""
         for name, tensor in saved.items():
             own = name if name in stored else name.partition(".")[2]
-            self.assertTrue(torch.equal(tensor, stored[own].reshape(tensor.shape)), name)
+            self.assertTrue(torch.equal(tensor, stored[own]), name)
         self.assertEqual(sum(tensor.numel() for tensor in saved.values()),
                          sum(tensor.numel() for tensor in tensors.values()))
 
@@ -153,14 +147,14 @@ class Models(unittest.TestCase):
         self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
         self.assertIn("grad.", checked.stdout)
 
-    def check_onnx(self, pipeline, folder, inputs, loss):
-        """The ONNX model, with the auxiliary loss, in onnxruntime."""
+    def check_onnx(self, pipeline, folder, inputs, loss, sizes):
+        """The loss of the ONNX model in onnxruntime, with the auxiliary loss."""
         if importlib.util.find_spec("onnxruntime") is None:
             return
         import onnxruntime
 
-        fuseline("export", pipeline, "--to", "onnx", "--set", f"B={BATCH}", "--set", f"S={TOKENS}", "--tensors",
-                 folder / "all.safetensors", "-o", folder / "exported.onnx")
+        fuseline("export", pipeline, "--to", "onnx", *sizes, "--tensors", folder / "all.safetensors", "-o",
+                 folder / "exported.onnx")
         session = onnxruntime.InferenceSession(folder / "exported.onnx", providers=["CPUExecutionProvider"])
         (found,) = session.run(["loss"], {name: tensor.numpy() for name, tensor in inputs.items()})
         print(f"  loss in onnxruntime {found.item():.7f}, of transformers {loss:.7f}")
@@ -354,26 +348,40 @@ class Models(unittest.TestCase):
                      {"input_ids": ids, "token_type_ids": types, "labels": labels}, outputs)
 
     def test_vit(self):
-        self.image_model(vit_without_pooler, transformers.ViTConfig(**ENCODER, image_size=16, patch_size=8))
+        self.image_model(transformers.ViTForImageClassification, transformers.ViTConfig(**IMAGES, num_labels=5), 1)
+
+    def test_vit_without_classifier(self):
+        self.image_model(vit_without_pooler, transformers.ViTConfig(**IMAGES), 1)
 
     def test_deit(self):
-        self.image_model(deit_without_pooler, transformers.DeiTConfig(**ENCODER, image_size=16, patch_size=8))
+        """With a token for distillation."""
+        self.image_model(transformers.DeiTForImageClassification, transformers.DeiTConfig(**IMAGES, num_labels=5), 2)
 
     def test_siglip(self):
-        self.image_model(siglip_encoder, transformers.SiglipVisionConfig(**ENCODER, image_size=16, patch_size=8,
-                                                                         vision_use_head=False))
+        self.image_model(transformers.SiglipVisionModel,
+                         transformers.SiglipVisionConfig(**IMAGES, vision_use_head=False), 0)
 
-    def image_model(self, kind, config):
+    def image_model(self, kind, config, class_tokens):
+        """With the loss of the classifier, or of the last norm where there is none."""
         generator = torch.Generator().manual_seed(2)
-        x, weights = (torch.randn(BATCH, TOKENS, ENCODER["hidden_size"], generator=generator) for _ in range(2))
+        pixels = torch.randn(BATCH, 3, config.image_size, config.image_size, generator=generator)
+        patches = torch.nn.functional.unfold(pixels, config.patch_size, stride=config.patch_size).transpose(1, 2)
+        inputs = {"patches": patches.contiguous()}
+        tokens = patches.shape[1] + class_tokens
+        weights = torch.randn(BATCH, tokens, config.hidden_size, generator=generator)
+        labels = torch.randint(0, config.num_labels, (BATCH,), generator=generator)
+        if class_tokens:
+            inputs["class_token_ids"] = torch.zeros(BATCH, class_tokens, dtype=torch.int64)
+        inputs |= {"labels": labels} if "Classification" in kind.__name__ else {"grad.y": weights}
 
         def outputs(model):
-            embeddings = getattr(model, "vision_model", model).embeddings
-            embeddings.forward = lambda *_, **__: x
-            y = model(torch.zeros(BATCH, 3, 16, 16)).last_hidden_state
+            if "labels" in inputs:
+                result = model(pixels, labels=labels)
+                return result.loss, {"loss": result.loss.detach(), "head.bias:y": result.logits.detach()}
+            y = model(pixels).last_hidden_state
             return (y * weights).sum(), {"y": y.detach()}
 
-        self.compare(kind, config, {"x": x, "grad.y": weights}, outputs)
+        self.compare(kind, config, inputs, outputs, tokens)
 
     def test_first_layers(self):
         with tempfile.TemporaryDirectory() as name:

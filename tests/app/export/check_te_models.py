@@ -31,8 +31,9 @@ CONFIGS = [
      "shared_expert_intermediate_size": 40, "mlp_only_layers": [1]} | DECODER,
     {"model_type": "qwen3_moe", "num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 24} | DECODER,
     {"model_type": "gpt_oss", "num_local_experts": 6, "num_experts_per_tok": 2, "sliding_window": 4} | DECODER,
+    {"model_type": "vit", "image_size": 16, "patch_size": 8} | ENCODER,
 ]
-# Inputs are integers, outputs one loss.
+# The outputs are one loss.
 SIZES = {"B": 2, "S": 11}
 
 

@@ -4,6 +4,7 @@
 #include "core/document/file_format.h"
 #include "core/export/any_document.h"
 #include "core/export/model/model_architectures.h"
+#include "core/export/model/weight_files.h"
 #include "core/export/model/weight_map.h"
 #include "core/lowering/lowering.h"
 #include "core/runtime/bindings.h"
@@ -12,6 +13,7 @@
 #include "tests/support/temporary_folder.h"
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <set>
@@ -119,6 +121,17 @@ TEST(ModelImport, ListsKeysThatItDoesNotKnow) {
   EXPECT_EQ(pipeline.notes[0], "These keys are not known and change nothing: logit_bias, moe.");
 }
 
+/// Architectures share readers, which know more keys than each has.
+TEST(ModelImport, ListsKeysThatOnlyOtherArchitecturesHave) {
+  const auto noteOf = [](const Json& config) { return imported(config).notes.front(); };
+  EXPECT_NE(noteOf(small("gpt_neox")).find("change nothing: num_key_value_heads, head_dim."), std::string::npos);
+  EXPECT_NE(noteOf(with(small("qwen2"), {{"mlp_bias", true}})).find("changes nothing: mlp_bias."), std::string::npos);
+  EXPECT_NE(noteOf(with(small("llama"), {{"layer_types", {"sliding_attention"}}})).find("layer_types"),
+            std::string::npos);
+  EXPECT_NE(refusal(with(small("gemma"), {{"use_bidirectional_attention", true}})).find("expected false"),
+            std::string::npos);
+}
+
 TEST(ModelImport, SaysThatDropoutIsLeftOut) {
   const ImportedPipeline pipeline = imported(with(small("llama"), {{"attention_dropout", 0.1}}));
   ASSERT_EQ(pipeline.notes.size(), 1U);
@@ -160,6 +173,20 @@ TEST(ModelImport, WritesLatentAttentionAsOps) {
 }
 
 /// TopKRouter adds as many scores of a group as it takes experts of one; the models add two, or take the largest.
+const Json kImages = {{"model_type", "vit"}, {"hidden_size", 8}, {"intermediate_size", 16}, {"num_hidden_layers", 1},
+                      {"image_size", 6},     {"patch_size", 2},  {"num_attention_heads", 2}};
+
+TEST(ModelImport, ClassifiesImagesByTheirFirstToken) {
+  const ImportedPipeline pipeline = imported(with(kImages, {{"id2label", {{"0", "a"}, {"1", "b"}, {"2", "c"}}}}));
+  EXPECT_EQ(pipeline.document.symbols()["S"], 10);
+  EXPECT_EQ(pipeline.document.symbols()["patch"], 12);
+  EXPECT_EQ(pipeline.document.symbols()["classes"], 3);
+  EXPECT_NE(pipeline.notes.front().find("unfold(images, 2, stride=2)"), std::string::npos);
+  EXPECT_EQ(imported(with(kImages, {{"architectures", {"ViTModel"}}})).document.outputs().front().id, "y");
+  EXPECT_NE(refusal(with(kImages, {{"image_size", 1}})).find("image_size is 1; expected at least patch_size, 2"),
+            std::string::npos);
+}
+
 TEST(ModelImport, RefusesRoutersThatNoOpHas) {
   const Json three = {{"num_experts_per_tok", 3}};
   EXPECT_NE(refusal(with(with(small("deepseek_v3"), kLatent), three)).find("half of num_experts_per_tok"),
@@ -336,8 +363,8 @@ TEST_F(ModelWeights, ComeBackFromTheModelsOwnNames) {
                      {"n_head", 2},          {"n_layer", 2},    {"n_positions", 4}};
   const Json oss = with(small("gpt_oss"), {{"num_local_experts", 3}, {"num_experts_per_tok", 2}});
   const std::filesystem::path file = m_folder.path() / "saved.safetensors";
-  for (const Json& config : {small("llama"), gpt2, with(small("gpt_neox"), {{"num_key_value_heads", 6}}),
-                             with(small("qwen3_moe"), kExperts), oss, with(small("deepseek_v3"), kLatent)}) {
+  for (const Json& config : {small("llama"), gpt2, small("gpt_neox"), with(small("qwen3_moe"), kExperts), oss,
+                             with(small("deepseek_v3"), kLatent), kImages, with(kImages, {{"model_type", "deit"}})}) {
     const PipelineDocument document = parseDocument(serialize(imported(config).document)).document;
     const LoweredGraph lowered = lower(document, {.pass = ExecutionMode::Inference});
     const NamedTensors parameters = parametersOf(lowered.graph, *makeBindings(lowered.graph, 3));
@@ -363,6 +390,40 @@ TEST_F(ModelWeights, AreSavedUnderOriginalNamesOnlyWhereTheyFit) {
   EXPECT_NE(refused(document, "layer0.fc1.weight", {3, 48}).find("cannot be divided into"), std::string::npos);
   EXPECT_EQ(refused(document, "another", {3}), "no refusal");
   EXPECT_NE(refused({}, "another", {3}).find("no names of a model"), std::string::npos);
+}
+
+/// Appends a tensor that is no model's, without blocks on the disk.
+void appendHole(const std::filesystem::path& file, std::uint64_t bytes) {
+  const std::string text = *readWholeFile(file, {.what = "safetensors file"});
+  std::uint64_t length = 0;
+  std::memcpy(&length, text.data(), sizeof length);
+  const std::string data = text.substr(sizeof length + length);
+  Json header = Json::parse(text.substr(sizeof length, length));
+  header["hole"] = {{"dtype", "U8"}, {"shape", {bytes}}, {"data_offsets", {data.size(), data.size() + bytes}}};
+  const std::string changed = header.dump();
+  length = changed.size();
+  std::ofstream(file, std::ios::binary) << std::string(reinterpret_cast<const char*>(&length), sizeof length) << changed
+                                        << data;
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) + bytes);
+}
+
+/// The file claims 64 GiB that no run needs. One that shrinks later is an error of the tensors behind its end.
+TEST_F(ModelWeights, AreReadOnlyWhereTheyAreNeeded) {
+  const std::filesystem::path file = m_folder.path() / "model.safetensors";
+  const PipelineDocument document = parseDocument(serialize(imported(kImages).document)).document;
+  const LoweredGraph lowered = lower(document, {.pass = ExecutionMode::Inference});
+  const NamedTensors parameters = parametersOf(lowered.graph, *makeBindings(lowered.graph, 3));
+  const Result<NamedTensors> needed = withModelNames(document, parameters);
+  ASSERT_TRUE(needed) << needed.error().message;
+  ASSERT_TRUE(writeSafetensors(file, *needed));
+  appendHole(file, std::uint64_t{1} << 36);
+  const Result<NamedTensors> read = readTensors(document, m_folder.path());
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->size(), parameters.size());
+  WeightFiles files = *WeightFiles::open(file);
+  std::filesystem::resize_file(file, 64);
+  const Result<Tensor> lost = files.read("vit.layernorm.bias");
+  EXPECT_NE((lost ? "no error" : lost.error().message).find("the file changed"), std::string::npos);
 }
 
 TEST(WeightTable, NamesATensorForEachExpertAndTheOneOfAll) {

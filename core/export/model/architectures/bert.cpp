@@ -29,7 +29,7 @@ void addBertWeights(ModelForm& form) {
 
 ModelForm form(const ModelConfig& config) {
   ModelForm form;
-  readSizes(config, form);
+  readSizes(config.without({"num_key_value_heads", "head_dim"}), form);
   form.vocabulary = config.count("vocab_size");
   form.positions = config.count("max_position_embeddings", 512);
   form.tokenTypes = config.count("type_vocab_size", 2);

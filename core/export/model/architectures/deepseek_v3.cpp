@@ -28,6 +28,8 @@ void refuseOther(const ModelConfig& config, const char* key, std::string_view kn
   if (config.text(key, known) != known) config.refuse(key, fmt::format("{}, as TopKRouter has no other", known));
 }
 
+bool isV2(const ModelConfig& config) { return config.text("model_type", "") == "deepseek_v2"; }
+
 LatentForm latentOf(const ModelConfig& config) {
   return {.queryRank = config.has("q_lora_rank") ? config.count("q_lora_rank") : 0,
           .keyRank = config.count("kv_lora_rank"),
@@ -85,7 +87,7 @@ void addNotes(const ModelConfig& config, ModelForm& form) {
 
 /// The parts that both versions have.
 ModelForm latentDecoder(const ModelConfig& config) {
-  ModelForm form = llamaForm(config);
+  ModelForm form = llamaForm(isV2(config) ? config : config.without({"mlp_bias"}));
   form.latent = latentOf(config);
   Json rope = ropeOf(config, form.latent->rotatedChannels);
   rope["dim"] = "DR";
@@ -142,8 +144,7 @@ void readRouterOfV2(const ModelConfig& config, Json& router) {
 
 ModelForm form(const ModelConfig& config) {
   ModelForm form = latentDecoder(config);
-  const bool isV2 = config.text("model_type", "") == "deepseek_v2";
-  isV2 ? readRouterOfV2(config, form.experts->router) : readRouter(config, form.experts->router);
+  isV2(config) ? readRouterOfV2(config, form.experts->router) : readRouter(config, form.experts->router);
   return withWeights(std::move(form));
 }
 

@@ -10,7 +10,7 @@ namespace fuseline::architectures {
 namespace {
 
 ModelForm form(const ModelConfig& config) {
-  ModelForm form = gemmaForm(config);
+  ModelForm form = gemmaForm(config.without({"query_pre_attn_scalar"}));
   form.order = LayerOrder::PreNorm;
   form.softmaxScale.reset();
   return withLlamaWeights(std::move(form));

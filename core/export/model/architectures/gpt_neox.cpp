@@ -26,7 +26,7 @@ void addNeoxWeights(ModelForm& form) {
 
 ModelForm form(const ModelConfig& config) {
   ModelForm form;
-  readSizes(config, form);
+  readSizes(config.without({"num_key_value_heads", "head_dim"}), form);
   form.vocabulary = config.count("vocab_size");
   form.norm = {.op = "LayerNorm", .eps = config.real("layer_norm_eps", 1e-5)};
   form.order = config.flag("use_parallel_residual", true) ? LayerOrder::Parallel : LayerOrder::PreNorm;

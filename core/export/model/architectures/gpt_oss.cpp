@@ -47,7 +47,7 @@ void noteQuantized(const ModelConfig& config, ModelForm& form) {
 }
 
 ModelForm form(const ModelConfig& config) {
-  ModelForm form = llamaForm(config);
+  ModelForm form = llamaForm(config.without({"mlp_bias"}));
   form.hasQkvBias = form.hasProjectionBias = config.flag("attention_bias", true);
   form.hasSinks = true;
   setWindows(config.count("sliding_window", 128), slidingOf(config, form.layers.size()), form);

@@ -10,8 +10,7 @@ namespace fuseline::architectures {
 namespace {
 
 ModelForm form(const ModelConfig& config) {
-  ModelForm form = llamaForm(config);
-  form.hasQkvBias = form.hasProjectionBias = false;
+  ModelForm form = llamaForm(config.without({"attention_bias", "mlp_bias"}));
   setUniformWindow(config, form);
   return withLlamaWeights(std::move(form));
 }

@@ -23,8 +23,7 @@ ExpertNames names() {
 }
 
 ModelForm form(const ModelConfig& config) {
-  ModelForm form = llamaForm(config);
-  form.hasQkvBias = form.hasProjectionBias = false;
+  ModelForm form = llamaForm(config.without({"attention_bias", "mlp_bias"}));
   setUniformWindow(config, form);
   readExperts(config, form);
   form.experts->intermediate = form.intermediate;

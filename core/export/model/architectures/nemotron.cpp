@@ -10,7 +10,7 @@ namespace fuseline::architectures {
 namespace {
 
 ModelForm form(const ModelConfig& config) {
-  ModelForm form = llamaForm(config);
+  ModelForm form = llamaForm(config.without({"rms_norm_eps"}));
   form.norm = {.op = "LayerNorm", .eps = config.real("norm_eps", 1e-5), .isZeroCentered = true};
   readActivation(config, "hidden_act", "relu2", false, form);
   form.kinds.front().rope = ropeOf(config, form.headDim, {}, 0.5);

@@ -10,8 +10,7 @@ namespace fuseline::architectures {
 namespace {
 
 ModelForm form(const ModelConfig& config) {
-  ModelForm form = llamaForm(config);
-  form.hasQkvBias = form.hasProjectionBias = form.hasMlpBias = false;
+  ModelForm form = llamaForm(config.without({"attention_bias", "mlp_bias"}));
   setUniformWindow(config, form);
   const std::string layer = "model.layers.{}.";
   addWeights(form, "embed", {"model.embed_tokens"}, false);

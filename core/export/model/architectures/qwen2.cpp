@@ -10,9 +10,8 @@ namespace fuseline::architectures {
 namespace {
 
 ModelForm form(const ModelConfig& config) {
-  ModelForm form = llamaForm(config);
+  ModelForm form = llamaForm(config.without({"attention_bias", "mlp_bias"}));
   form.hasQkvBias = true;
-  form.hasProjectionBias = false;
   setQwenWindows(config, form);
   return withLlamaWeights(std::move(form));
 }

@@ -21,9 +21,8 @@ void addSharedWeights(ModelForm& form) {
 }
 
 ModelForm form(const ModelConfig& config) {
-  ModelForm form = llamaForm(config);
+  ModelForm form = llamaForm(config.without({"attention_bias", "mlp_bias"}));
   form.hasQkvBias = config.flag("qkv_bias", true);
-  form.hasProjectionBias = false;
   setQwenWindows(config, form);
   readQwenExperts(config, form);
   form.experts->sharedIntermediate = config.count("shared_expert_intermediate_size");

@@ -11,7 +11,7 @@ namespace fuseline::architectures {
 namespace {
 
 ModelForm form(const ModelConfig& config) {
-  ModelForm form = llamaForm(config);
+  ModelForm form = llamaForm(config.without({"mlp_bias"}));
   form.hasQkNorm = true;
   config.ignore({"layer_types", "max_window_layers"});
   if (config.flag("use_sliding_window", false)) setUniformWindow(config, form);

@@ -1,6 +1,7 @@
-// SigLIP: the layers of its image encoder, from the embedded patches to the last norm.
+// SigLIP: its image encoder, up to the last norm.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/model/form_parts.h"
+#include "core/export/model/image_text.h"
 #include "core/export/model/model_architectures.h"
 
 #include <string>
@@ -9,7 +10,13 @@ namespace fuseline::architectures {
 
 namespace {
 
-void addSiglipWeights(ModelForm& form) {
+void addSiglipWeights(const ModelConfig& config, ModelForm& form) {
+  const std::string embeddings = "vision_model.embeddings.";
+  addPatchWeights(config,
+                  {.convolution = embeddings + "patch_embedding",
+                   .positions = embeddings + "position_embedding.weight",
+                   .positionShape = {form.tokens, form.hidden}},
+                  form);
   const std::string layer = "vision_model.encoder.layers.{}.";
   const std::string attention = layer + "self_attn.";
   addWeights(form, "layer{}.norm", {layer + "layer_norm1"}, true);
@@ -23,19 +30,15 @@ void addSiglipWeights(ModelForm& form) {
 
 ModelForm form(const ModelConfig& config) {
   ModelForm form;
-  readSizes(config, form);
-  const std::int64_t side = config.count("image_size", 224) / config.count("patch_size", 16);
-  form.tokens = side * side;
+  readSizes(config.without({"num_key_value_heads", "head_dim"}), form);
+  readImage(config, 0, form);
   form.norm = {.op = "LayerNorm", .eps = config.real("layer_norm_eps", 1e-6)};
   form.isCausal = false;
   form.hasQkvBias = form.hasProjectionBias = form.hasMlpBias = true;
   readActivation(config, "hidden_act", "gelu_pytorch_tanh", false, form);
-  form.head = ModelHead::None;
-  config.ignore({"num_channels", "vision_use_head"});
-  form.notes.emplace_back(
-      "The pipeline begins with the embedded patches and ends with the last norm, without patch embedding and pooling "
-      "head.");
-  addSiglipWeights(form);
+  if (config.flag("vision_use_head", true))
+    form.notes.emplace_back("The pipeline ends with the last norm, without the pooling head.");
+  addSiglipWeights(config, form);
   return form;
 }
 

@@ -10,10 +10,9 @@ namespace fuseline::architectures {
 namespace {
 
 ModelForm form(const ModelConfig& config) {
-  ModelForm form = llamaForm(config);
+  ModelForm form = llamaForm(config.without({"attention_bias", "mlp_bias", "rms_norm_eps"}));
   form.norm = {.op = "LayerNorm", .eps = config.real("layer_norm_eps", 1e-5)};
   form.hasQkvBias = config.flag("use_qkv_bias", false);
-  form.hasProjectionBias = form.hasMlpBias = false;
   form.kinds.front().rope = ropeOf(config, form.headDim, {}, 0.25);
   for (const char* key : {"qk_layernorm", "use_parallel_residual"})
     if (config.flag(key, false)) config.refuse(key, "false");

@@ -16,7 +16,7 @@ void rename(std::string& tensor, std::string_view from, std::string_view to) {
 }
 
 ModelForm form(const ModelConfig& config) {
-  ModelForm form = llamaForm(config);
+  ModelForm form = llamaForm(config.without({"attention_bias", "mlp_bias", "rms_norm_eps"}));
   form.norm = {.op = "LayerNorm", .eps = config.real("norm_epsilon", 1e-5)};
   form.hasQkvBias = form.hasProjectionBias = form.hasMlpBias = config.flag("use_bias", true);
   readActivation(config, "hidden_act", "gelu_pytorch_tanh", false, form);
