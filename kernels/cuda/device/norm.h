@@ -36,27 +36,83 @@ struct OneElement {
   }
 };
 
+/// How far the packets of memory are shifted against the columns of a row.
+template <class Share>
+__device__ std::int64_t shiftOf(std::int64_t row, std::int64_t cols) {
+  return Share::kIsShifted ? row * cols % Share::kVector : 0;
+}
+
+/// Is a value of the packet at `col` one of the row's?
+template <class Share>
+__device__ bool isElement(std::int64_t cols, std::int64_t col, int value) {
+  return !Share::kIsShifted || (col + value >= 0 && col + value < cols);
+}
+
+template <class Share>
+__device__ void clearOthers(std::int64_t cols, std::int64_t col, float (&values)[Share::kVector]) {
+#pragma unroll
+  for (int v = 0; v < Share::kVector; ++v) values[v] = isElement<Share>(cols, col, v) ? values[v] : 0.0f;
+}
+
+/// The elements of a packet that lie in its row; only those are accessed.
+template <class Share>
+struct ElementsInside {
+  int count, skipped;
+  __device__ ElementsInside(std::int64_t cols, std::int64_t col)
+      : count(cols - col < Share::kVector ? static_cast<int>(cols - col) : Share::kVector),
+        skipped(col < 0 ? static_cast<int>(-col) : 0) {}
+};
+
+inline __device__ bool isPacketAt(Element element, const void* data, std::int64_t index) {
+  const auto bytes = static_cast<std::uint64_t>(index * (element == Element::F32 ? 4 : 2));
+  return (reinterpret_cast<std::uintptr_t>(data) + bytes) % kAccessBytes == 0;
+}
+
+/// first: element with which the row begins. Others than the row's elements are zero.
+template <class Share>
+__device__ void loadFromRow(Element element, const void* data, std::int64_t first, std::int64_t cols, std::int64_t col,
+                            float (&out)[Share::kVector]) {
+  constexpr int kVector = Share::kVector;
+  if constexpr (!Share::kIsShifted) return loadElements<kVector>(element, data, first + col, kVector, out);
+  const ElementsInside<Share> inside(cols, col);
+  if (isPacketAt(element, data, first + col))
+    return loadElements<kVector>(element, data, first + col, inside.count, out, inside.skipped);
+  loadSingly<kVector>(element, data, first + col, inside.count, out, inside.skipped);
+}
+
+template <class Share>
+__device__ void storeToRow(Element element, void* data, std::int64_t first, std::int64_t cols, std::int64_t col,
+                           const float (&values)[Share::kVector]) {
+  constexpr int kVector = Share::kVector;
+  if constexpr (!Share::kIsShifted) return storeElements<kVector>(element, data, first + col, kVector, values);
+  const ElementsInside<Share> inside(cols, col);
+  if (isPacketAt(element, data, first + col))
+    return storeElements<kVector>(element, data, first + col, inside.count, values, inside.skipped);
+  storeSingly<kVector>(element, data, first + col, inside.count, inside.skipped, values);
+}
+
 /// f(packet, col, isInside) for the packets of the running thread. All threads of a row visit the same number of
-/// packets, some of which may lie beyond its end. A row has whole packets.
+/// packets, some of which may lie beyond its end.
 template <class Share, class Function>
-__device__ void forEachPlace(std::int64_t cols, const Function& f) {
+__device__ void forEachPlace(std::int64_t cols, std::int64_t shift, const Function& f) {
   constexpr int kVector = Share::kVector;
   constexpr int kStep = Share::kRowThreads * kVector;
-  static_assert(!Share::isHeld || kVector == RawPacket::kElements);
-  const std::int64_t first = static_cast<std::int64_t>(threadIdx.x) * kVector;
+  static_assert(!Share::isHeld || (kVector == RawPacket::kElements && !Share::kIsShifted));
+  const std::int64_t before = Share::kIsShifted ? shift : 0;  // a constant, which saves registers
+  const std::int64_t first = static_cast<std::int64_t>(threadIdx.x) * kVector - before;
   if constexpr (Share::isHeld) {
 #pragma unroll
     for (int packet = 0; packet < Share::kHeldPackets; ++packet)
       f(packet, first + packet * kStep, first + packet * kStep < cols);
   } else {
-    for (std::int64_t step = 0; step < cols; step += kStep) f(0, first + step, first + step < cols);
+    for (std::int64_t step = 0; step < cols + before; step += kStep) f(0, first + step, first + step < cols);
   }
 }
 
 /// f(packet, col) for the packets of a row that the running thread has.
 template <class Share, class Function>
-__device__ void forEachPacket(std::int64_t cols, const Function& f) {
-  forEachPlace<Share>(cols, [&](int packet, std::int64_t col, bool isInside) {
+__device__ void forEachPacket(std::int64_t cols, std::int64_t shift, const Function& f) {
+  forEachPlace<Share>(cols, shift, [&](int packet, std::int64_t col, bool isInside) {
     if (isInside) f(packet, col);
   });
 }
@@ -67,11 +123,11 @@ class RowReader {
  public:
   /// data null: there is no operand, and nothing is taken.
   __device__ RowReader(Element element, const void* data, std::int64_t first, std::int64_t cols)
-      : m_element(element), m_data(data), m_first(first) {
+      : m_element(element), m_data(data), m_first(first), m_cols(cols) {
     if constexpr (kIsHeld) {
       if (!data) return;
       forEachPacket<Share>(
-          cols, [&](int packet, std::int64_t col) { m_packets[packet].request(element, data, first + col); });
+          cols, 0, [&](int packet, std::int64_t col) { m_packets[packet].request(element, data, first + col); });
     }
   }
 
@@ -87,13 +143,14 @@ class RowReader {
     if constexpr (kIsHeld)
       m_packets[packet].decode(m_element, out);
     else
-      loadElements<Share::kVector>(m_element, m_data, m_first + col, Share::kVector, out);
+      loadFromRow<Share>(m_element, m_data, m_first, m_cols, col, out);
   }
 
  private:
   Element m_element;
   const void* m_data;
   std::int64_t m_first;
+  std::int64_t m_cols;
   RawPacket m_packets[kIsHeld ? Share::kHeldPackets : 1];
 };
 
@@ -149,10 +206,13 @@ template <class Share, Element kHeldAs>
 class NormalizedRow {
  public:
   __device__ NormalizedRow(const NormForward& norm, std::int64_t row)
-      : m_norm(norm), m_first(row * norm.problem.rowOfX), m_cols(norm.problem.cols) {
+      : m_norm(norm),
+        m_first(row * norm.problem.rowOfX),
+        m_cols(norm.problem.cols),
+        m_shift(shiftOf<Share>(row, m_cols)) {
     if constexpr (Share::isHeld) {
       const Operands operands(addendsOf(norm, false), m_first, m_cols);
-      forEachPacket<Share>(m_cols, [&](int packet, std::int64_t col) {
+      forEachPacket<Share>(m_cols, m_shift, [&](int packet, std::int64_t col) {
         float x[kVector];
         make(operands, packet, col, x);
         m_x[packet].encode(kHeldAs, x);
@@ -164,7 +224,7 @@ class NormalizedRow {
   template <class Function>
   __device__ void forEachPlace(const Function& f) {
     if constexpr (Share::isHeld)
-      device::forEachPlace<Share>(m_cols, [&](int packet, std::int64_t col, bool isInside) {
+      device::forEachPlace<Share>(m_cols, m_shift, [&](int packet, std::int64_t col, bool isInside) {
         float x[kVector];
         m_x[packet].holdAsItIs(kHeldAs);
         m_x[packet].decode(kHeldAs, x);
@@ -174,11 +234,11 @@ class NormalizedRow {
       walk(f);
   }
 
-  /// f(x)
+  /// f(col, x)
   template <class Function>
   __device__ void forEach(const Function& f) {
-    forEachPlace([&](int, std::int64_t, bool isInside, const float(&x)[kVector]) {
-      if (isInside) f(x);
+    forEachPlace([&](int, std::int64_t col, bool isInside, const float(&x)[kVector]) {
+      if (isInside) f(col, x);
     });
   }
 
@@ -197,13 +257,13 @@ class NormalizedRow {
     float right[kVector];
     operands.right.take(packet, col, right);
     addRounded<kVector>(m_norm.problem.x, right, x);
-    if (m_norm.addend.sum) storeElements<kVector>(m_norm.problem.x, m_norm.addend.sum, m_first + col, kVector, x);
+    if (m_norm.addend.sum) storeToRow<Share>(m_norm.problem.x, m_norm.addend.sum, m_first, m_cols, col, x);
   }
 
   template <class Function>
   __device__ void walk(const Function& f) {
     const Operands operands(addendsOf(m_norm, m_hasWalked), m_first, m_cols);
-    device::forEachPlace<Share>(m_cols, [&](int packet, std::int64_t col, bool isInside) {
+    device::forEachPlace<Share>(m_cols, m_shift, [&](int packet, std::int64_t col, bool isInside) {
       float x[kVector];
       if (isInside) make(operands, packet, col, x);
       f(packet, col, isInside, x);
@@ -214,6 +274,7 @@ class NormalizedRow {
   const NormForward& m_norm;
   std::int64_t m_first;
   std::int64_t m_cols;
+  std::int64_t m_shift;
   bool m_hasWalked = false;
   RawPacket m_x[Share::isHeld ? Share::kHeldPackets : 1];
 };
@@ -235,7 +296,7 @@ __device__ RowFactors measureRow(const NormProblem& problem, Row& row) {
   RowFactors factors;
   if (problem.kind == NormKind::Layer) {
     float sum[1] = {};
-    row.forEach([&](const float(&x)[kVector]) {
+    row.forEach([&](std::int64_t, const float(&x)[kVector]) {
 #pragma unroll
       for (int v = 0; v < kVector; ++v) sum[0] += x[v];
     });
@@ -243,9 +304,11 @@ __device__ RowFactors measureRow(const NormProblem& problem, Row& row) {
     factors.mean = sum[0] / static_cast<float>(problem.cols);
   }
   float squares[1] = {};
-  row.forEach([&](const float(&x)[kVector]) {
+  row.forEach([&](std::int64_t col, const float(&x)[kVector]) {
 #pragma unroll
-    for (int v = 0; v < kVector; ++v) squares[0] = fmaf(x[v] - factors.mean, x[v] - factors.mean, squares[0]);
+    for (int v = 0; v < kVector; ++v)
+      if (isElement<Share>(problem.cols, col, v))
+        squares[0] = fmaf(x[v] - factors.mean, x[v] - factors.mean, squares[0]);
   });
   sumOverRow<Share::kRowThreads>(squares);
   factors.rstd = 1.0f / sqrtf(squares[0] / divisorOf(problem) + problem.eps);
@@ -317,6 +380,7 @@ class GradientRow {
   __device__ GradientRow(const NormBackward& norm, std::int64_t row)
       : m_isRow(row < norm.problem.rows),
         m_cols(norm.problem.cols),
+        m_shift(shiftOf<Share>(row, m_cols)),
         m_readX(norm.problem.x, m_isRow ? norm.x : nullptr, row * norm.problem.rowOfX, m_cols),
         m_readDy(norm.problem.y, m_isRow ? norm.dy : nullptr, row * m_cols, m_cols),
         m_readExtra(norm.problem.x, m_isRow ? norm.extra : nullptr, row * m_cols, m_cols),
@@ -334,7 +398,7 @@ class GradientRow {
   /// f(packet, col, isInside, xhat, dy), as forEachPlace. Both are undefined beyond the end.
   template <class Function>
   __device__ void forEachPlace(const Function& f) const {
-    device::forEachPlace<Share>(m_cols, [&](int packet, std::int64_t col, bool isInside) {
+    device::forEachPlace<Share>(m_cols, m_shift, [&](int packet, std::int64_t col, bool isInside) {
       float x[kVector];
       float dy[kVector];
       if (isInside) make(packet, col, x, dy);
@@ -368,6 +432,7 @@ class GradientRow {
 
   bool m_isRow;
   std::int64_t m_cols;
+  std::int64_t m_shift;
   RowReader<Share> m_readX, m_readDy;
   RowReader<Share, Share::isHeld && Elements::areNarrow> m_readExtra;
   Element m_roundedX;

@@ -64,13 +64,15 @@ struct NormBackward {
 };
 
 /// How the threads of a block share rows: each warp has a row, or all of them share one, and a thread keeps
-/// kHeldPackets packets of kVector columns in registers. With kHeldPackets = 0 a row may have any length, and is read
-/// again for every sum.
-template <int kRowThreads_, int kVector_, int kHeldPackets_>
+/// kHeldPackets packets of eight columns in registers. With kHeldPackets = 0 a row may have any length, and is read
+/// again for every sum. With kIsShifted_ it may also be no whole packets: a thread has the packets of memory, and rows
+/// begin and end in the middle of one.
+template <int kRowThreads_, int kHeldPackets_, bool kIsShifted_ = false>
 struct RowShare {
   static constexpr int kRowThreads = kRowThreads_;
-  static constexpr int kVector = kVector_;
+  static constexpr int kVector = 8;
   static constexpr int kHeldPackets = kHeldPackets_;
+  static constexpr bool kIsShifted = kIsShifted_;
   static constexpr bool isHeld = kHeldPackets > 0;
   static constexpr int kThreads = kRowThreads > kWarpLanes ? kRowThreads : kBlockThreads;  // of a block
   static constexpr std::int64_t kMaxHeldCols = std::int64_t{kRowThreads} * kVector * kHeldPackets;

@@ -28,6 +28,9 @@ using namespace device;
 /// More threads would have too few registers for x and dy.
 constexpr int kMaxGradientThreads = 512;
 
+/// The running thread's row, or the first one of several.
+__device__ std::int64_t firstRow() { return static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; }
+
 __device__ int runningThread() { return static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x); }
 
 /// gamma and beta of a thread's columns: if there are enough registers, gamma is requested before the sums of the row
@@ -42,8 +45,9 @@ class ForwardParameters {
     constexpr int kVector = Share::kVector;
     float gamma[kVector];
     float beta[kVector] = {};
-    takeGamma(m_norm.problem, m_readGamma, packet, col, gamma);
-    if (m_norm.beta) loadElements<kVector>(m_norm.problem.parameter, m_norm.beta, col, kVector, beta);
+    const NormProblem& problem = m_norm.problem;
+    takeGamma(problem, m_readGamma, packet, col, gamma);
+    if (m_norm.beta) loadFromRow<Share>(problem.parameter, m_norm.beta, 0, problem.cols, col, beta);
     normalize<kVector>(factors, gamma, beta, y);
   }
 
@@ -64,7 +68,8 @@ __device__ void writeRow(const NormForward& norm, std::int64_t row, const RowFac
 #pragma unroll
       for (int v = 0; v < kVector; ++v) y[v] = values[v];
       parameters.apply(packet, col, factors, y);
-      if (norm.y) storeElements<kVector>(problem.y, norm.y, row * problem.cols + col, kVector, y);
+      if (norm.y) storeToRow<Share>(problem.y, norm.y, row * problem.cols, problem.cols, col, y);
+      clearOthers<Share>(problem.cols, col, y);
     }
     besides.take(row, col, isInside, y);
   });
@@ -84,7 +89,7 @@ __device__ void normalizeRow(const NormForward& norm, std::int64_t row, bool isR
 /// Only whole warps have no row: longer rows have separate blocks.
 template <class Share, class Elements, bool kIsGammaHeld, class Besides>
 __device__ void normalizeRows(const NormForward& norm, bool isResultWanted, Besides& besides) {
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  const std::int64_t row = firstRow();
   if (row < norm.problem.rows) normalizeRow<Share, Elements, kIsGammaHeld>(norm, row, isResultWanted, besides);
   besides.template finish<Share::kThreads>(runningThread());
 }
@@ -113,7 +118,10 @@ class ParameterSums {
  public:
   __device__ ParameterSums(const NormBackward& norm, float* shared)
       : m_norm(norm), m_cols(norm.problem.cols), m_shared(shared) {
-    if (norm.parts) forEachPacket<Share>(m_cols, [&](int, std::int64_t col) { clear(col); });
+    if (norm.parts)
+      forEachPacket<Share>(m_cols, shiftOf<Share>(firstRow(), m_cols), [&](int, std::int64_t col) { clear(col); });
+    // The columns of a thread differ from row to row where a block has one at a time.
+    if constexpr (Share::kIsShifted && kRowsPerBlock<Share> == 1) __syncthreads();
   }
 
   __device__ void add(std::int64_t col, const float (&xhat)[Share::kVector], const float (&dy)[Share::kVector]) const {
@@ -135,17 +143,18 @@ class ParameterSums {
 
  private:
   static constexpr int kVector = Share::kVector;
-  static constexpr int kAccess = kVector < 4 ? kVector : 4;  // floats that are accessed together
+  static constexpr int kAccess = Share::kIsShifted ? 1 : 4;  // floats that are accessed together
   using Access = Packet<float, kAccess>;
 
   __device__ int numSums() const { return m_norm.dbeta ? 2 : 1; }
 
-  /// The halves of packets are stored apart, so that the threads of a warp have no bank conflicts.
+  /// The halves of packets are stored apart, or all their elements, so that the threads of a warp have no bank
+  /// conflicts.
   __device__ std::int64_t sharedIndex(unsigned y, int s, std::int64_t col) const {
-    constexpr int kApart = kVector / kAccess;
+    const std::int64_t packets = (m_cols + kVector - 1) / kVector;
     const std::int64_t part = col % kVector / kAccess;
     const std::int64_t place = col / kVector * kAccess + col % kAccess;
-    return (y * numSums() + s) * m_cols + part * (m_cols / kApart) + place;
+    return (y * numSums() + s) * packets * kVector + part * packets * kAccess + place;
   }
   __device__ std::int64_t partIndex(int s, std::int64_t col) const {
     return (static_cast<std::int64_t>(blockIdx.x) * numSums() + s) * m_cols + col;
@@ -162,13 +171,15 @@ class ParameterSums {
 
   __device__ void clear(std::int64_t col) const {
     for (int s = 0; s < numSums(); ++s)
-      for (int v = 0; v < kVector; v += kAccess) accessAt(s, col + v) = {};
+      for (int v = 0; v < kVector; v += kAccess)
+        if (isElement<Share>(m_cols, col, v)) accessAt(s, col + v) = {};
   }
   /// added(v, sum)
   template <class Function>
   __device__ void update(int s, std::int64_t col, const Function& added) const {
 #pragma unroll
     for (int first = 0; first < kVector; first += kAccess) {
+      if (!isElement<Share>(m_cols, col, first)) continue;
       Access& sums = accessAt(s, col + first);
       Access sum = sums;
 #pragma unroll
@@ -198,7 +209,8 @@ __device__ void writeGradient(const NormBackward& norm, std::int64_t row, const 
 #pragma unroll
           for (int v = 0; v < kVector; ++v) dx[v] = dy[v];
           differentiate<kVector>(gradient.rstd(), means, gamma, xhat, extra, dx);
-          if (norm.dx) storeElements<kVector>(problem.x, norm.dx, row * problem.rowOfDx + col, kVector, dx);
+          if (norm.dx) storeToRow<Share>(problem.x, norm.dx, row * problem.rowOfDx, problem.cols, col, dx);
+          clearOthers<Share>(problem.cols, col, dx);
         }
         besides.take(row, col, isInside, dx);
       });
@@ -217,7 +229,7 @@ class RowsOfBlock {
   /// If there are enough registers, the next row is requested before the current one is processed.
   __device__ void differentiate(bool isResultWanted) {
     const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
-    std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+    std::int64_t row = firstRow();
     Row gradient(m_norm, row);
     for (; row < m_norm.problem.rows; row += step) {
       if constexpr (isPrompt) {

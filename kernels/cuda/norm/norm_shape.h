@@ -24,17 +24,15 @@ void withHeldRow(std::int64_t cols, const Launch& launch) {
   if constexpr (sizeof...(Longer) > 0)
     withHeldRow<kMaxThreads, Longer...>(cols, launch);
   else
-    launch(device::RowShare<512, Share::kVector, 0>());
+    launch(device::RowShare<512, 0>());
 }
 
 /// launch(share) for rows of `cols` columns in whole packets, in blocks of at most kMaxThreads threads.
 template <int kMaxThreads, class Launch>
 void withPacketShare(std::int64_t cols, const Launch& launch) {
   using device::RowShare;
-  constexpr int kPacket = kVectorWidth;
-  withHeldRow<kMaxThreads, RowShare<32, kPacket, 1>, RowShare<32, kPacket, 2>, RowShare<128, kPacket, 1>,
-              RowShare<256, kPacket, 1>, RowShare<256, kPacket, 2>, RowShare<512, kPacket, 2>,
-              RowShare<1024, kPacket, 2>>(cols, launch);
+  withHeldRow<kMaxThreads, RowShare<32, 2>, RowShare<128, 2>, RowShare<256, 2>, RowShare<512, 2>, RowShare<1024, 2>>(
+      cols, launch);
 }
 
 /// The same for rows of any number of columns.
@@ -42,8 +40,8 @@ template <int kMaxThreads, class Launch>
 void withRowShare(std::int64_t cols, const Launch& launch) {
   using device::RowShare;
   if (cols % kVectorWidth == 0) return withPacketShare<kMaxThreads>(cols, launch);
-  if (cols <= kMaxWarpCols) return launch(RowShare<32, 1, 0>());
-  launch(RowShare<256, 1, 0>());
+  if (cols <= kMaxWarpCols) return launch(RowShare<32, 0, true>());
+  launch(RowShare<256, 0, true>());
 }
 
 template <class Share>
@@ -56,12 +54,12 @@ unsigned rowBlocks(std::int64_t rows) {
 
 /// Blocks of forward that a multiprocessor has at a time, and registers for.
 template <class Share>
-constexpr int kForwardBlocksAtOnce = 1024 / Share::kThreads;
+constexpr int kForwardBlocksAtOnce = (Share::kIsShifted ? 768 : 1024) / Share::kThreads;
 
-/// Number of blocks of backward that a multiprocessor runs at a time, limited by registers: 24 or 32 KB of x and dy are
+/// Number of blocks of backward that a multiprocessor runs at a time, limited by registers: up to 32 KB of x and dy are
 /// in flight.
 template <class Share>
-constexpr int kGradientBlocksAtOnce = (Share::kHeldPackets == 1 ? 768 : 512) / Share::kThreads;
+constexpr int kGradientBlocksAtOnce = 512 / Share::kThreads;
 
 /// Each computes a part of the parameter gradients: no more than keep every multiprocessor busy.
 template <class Share>
@@ -72,7 +70,8 @@ unsigned gradientBlocks(std::int64_t rows, int numMultiprocessors) {
 /// Shared memory for the sums of a block.
 template <class Share>
 constexpr std::size_t sharedSumBytes(std::int64_t cols, int numSums) {
-  return kRowsPerBlock<Share> * static_cast<std::size_t>(numSums * cols) * sizeof(float);
+  const std::int64_t packets = (cols + Share::kVector - 1) / Share::kVector;
+  return kRowsPerBlock<Share> * static_cast<std::size_t>(numSums * packets * Share::kVector) * sizeof(float);
 }
 
 }  // namespace fuseline::cuda

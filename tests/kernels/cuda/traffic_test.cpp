@@ -49,6 +49,13 @@ TEST_P(CudaTraffic, OfANormReadsEveryRowOnce) {
     for (const DType dtype : {DType::BF16, DType::F32}) expectTheLeast(chain(dtype, shape, {link(GetParam())}));
 }
 
+/// Single elements are not counted: almost all are in packets, though no row but the first begins with one.
+TEST_P(CudaTraffic, OfRowsThatAreNoWholePacketsIsInPackets) {
+  for (const Shape& shape : {Shape{64, 1001}, Shape{16, 4099}})
+    EXPECT_NEAR(trafficOf(chain(DType::BF16, shape, {link(GetParam()), link("Bias"), link("GELU")})), 1.0, 0.1)
+        << toString(shape);
+}
+
 /// The sum is written, and its gradients are added, on the way.
 TEST_P(CudaTraffic, OfANormTakesTheResidualAlong) {
   const Graph graph = chain(DType::BF16, {64, 1024},
