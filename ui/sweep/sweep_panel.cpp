@@ -317,10 +317,11 @@ void SweepPanel::refreshResult() {
   m_view->setColumnHidden(SweepModel::NoteColumn, !m_model->hasReasons());
   m_result->setVisible(hasRows);
   m_empty->setVisible(!hasRows);
-  m_empty->setText(m_sweep->isRunning()
-                       ? tr("Measuring the first point.")
-                       : tr("Measures the pipeline fused and unfused at many sizes, and finds the break-even size, at "
-                            "and above which the fused plan is faster. Choose a symbol and sizes, then press Start."));
+  m_empty->setText(
+      m_sweep->isRunning()
+          ? tr("Measuring the first point.")
+          : tr("Measures the pipeline fused and unfused at many sizes, and finds the break-even size, above "
+               "which fusing is faster. Choose a symbol and sizes, then press Start."));
   QStringList lines;
   if (hasRows)
     for (const SweepLine& line : linesOf(*result)) lines.append(sentenceOf(line, *result));

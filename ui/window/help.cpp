@@ -37,7 +37,7 @@ QString canvasRows() {
          shortcutRow(translated("Ctrl + drag an output"), translated("Move all of its wires to another output")) +
          shortcutRow(translated("Drop a wire on empty canvas"), translated("Find an op to connect")) +
          shortcutRow(translated("Alt + drag an op"), translated("Copy the selection")) +
-         shortcutRow(translated("Ctrl during a drag"), translated("Place the op freely; with snapping off: snap it")) +
+         shortcutRow(translated("Ctrl during a drag"), translated("Ignore the grid; if snapping is off, snap to it")) +
          shortcutRow(translated("X + drag"), translated("Remove the wires that the line crosses")) +
          shortcutRow(translated("Ctrl+V, Ctrl+D"),
                      translated("With a wire selected: insert into it, if shapes and dtypes match")) +
