@@ -11,6 +11,9 @@
 #include <exception>
 #include <iostream>
 #include <memory>
+#include <set>
+#include <string>
+#include <vector>
 
 namespace fuseline::cli {
 
@@ -77,6 +80,22 @@ class HelpFormatter : public CLI::Formatter {
     return app->get_footer().empty() ? sentence : fmt::format("{}\n{}\n\n", sentence, app->get_footer());
   }
   std::string make_footer(const CLI::App*) const override { return {}; }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string text = CLI::Formatter::make_option_opts(option);
+    return text.substr(0, std::min(text.find(" Needs:"), text.find(" Excludes:")));
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return CLI::Formatter::make_option_desc(option) + others(" (needs {})", option->get_needs()) +
+           others(" (excludes {})", option->get_excludes());
+  }
+
+ private:
+  static std::string others(const char* format, const std::set<CLI::Option*>& options) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : options) names.push_back(option->get_name());
+    std::ranges::sort(names);
+    return names.empty() ? std::string() : fmt::format(fmt::runtime(format), fmt::join(names, ", "));
+  }
 };
 
 int refuseVerb(const CLI::App& app, const std::string& name) {
