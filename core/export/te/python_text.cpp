@@ -103,11 +103,15 @@ std::string escaped(char c) {
 
 const std::string& PythonNames::of(std::string_view name) {
   if (const auto known = m_given.find(name); known != m_given.end()) return known->second;
-  const std::string stem = identifier(name);
+  return m_given.emplace(name, fresh(name)).first->second;
+}
+
+std::string PythonNames::fresh(std::string_view wish) {
+  const std::string stem = identifier(wish);
   std::string free = stem;
   for (int number = 2; m_taken.contains(free); ++number) free = fmt::format("{}_{}", stem, number);
   m_taken.insert(free);
-  return m_given.emplace(name, free).first->second;
+  return free;
 }
 
 const std::set<std::string, std::less<>>& moduleMembers() {

@@ -76,6 +76,7 @@ def results_of(exported, tensors):
     given = {name: tensors[f"grad.{name}"].clone() for name in trained}
     if trained:
         torch.autograd.backward(list(trained.values()), list(given.values()))
+        exported.finish_gradients(model)
     results = {name: y.detach() for name, y in results.items()}
     results |= {f"grad.{name}": x.grad for name, x in inputs.items() if x.grad is not None}
     gradients = {name: exported.gradient_of(model, place) for name, place in exported.PARAMETERS.items()}

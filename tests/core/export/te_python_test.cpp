@@ -258,6 +258,17 @@ TEST(TePython, NamesTheRowsOfGroupsThatNewerKernelsTake) {
   }
 }
 
+// A member of nn.Module that is set twice is the last one.
+TEST(TePython, NamesItsSequentialsOtherThanOps) {
+  const std::string text =
+      exported(chainOf("bf16",
+                       opText("fc", "BasicLinear", kSizes) + "," + opText("layers", "Formula", R"("y": "x + 1")"),
+                       R"(["x", "fc.x"], ["fc.y", "layers.x"])", "layers.y"))
+          .text;
+  EXPECT_TRUE(contains(text, "self.layers = te.ops.Sequential("));
+  EXPECT_TRUE(contains(text, "self.layers_2 = Formula_layers_2(device)"));
+}
+
 // TransformerEngine, quantizer.cpp: "RHT is only supported for bfloat16 input".
 TEST(TePython, RefusesARandomHadamardTransformOfOtherDTypes) {
   const auto linear = [](const char* dtype) {
