@@ -63,9 +63,10 @@ def draw_gradients(model, inputs):
 
 def finish_gradients(model):
     """Computes the weight gradients that delay_wgrad_compute postpones."""
-    for module in model.modules():
-        if getattr(module, "need_backward_dw", bool)():
-            module.backward_dw()
+    with torch.no_grad():
+        for module in model.modules():
+            if getattr(module, "need_backward_dw", bool)():
+                module.backward_dw()
 
 
 def step(model, inputs, output_gradients):

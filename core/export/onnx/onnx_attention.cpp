@@ -309,7 +309,7 @@ class Rewriter {
       return refuse(parts.output, "its number of queries is unknown");
     attributes["core_attention_bias_type"] = "post_scale_bias";
     inputs.push_back(bias);
-    note = "the mask that the model computes from its inputs became an input: 0 or -inf for each score.";
+    note = "the mask that the model computes from its inputs became an input, which is added to the scores.";
     return true;
   }
 

@@ -249,9 +249,9 @@ class AttentionNodesOf {
     return {made.name, DType::F32};
   }
 
-  /// May a query see no key?
+  /// May a query see no key? A bias may be -inf for all.
   bool hasEmptyRows() const {
-    if (m_form.maskSlot >= 0 || hasSequences()) return true;
+    if (m_form.maskSlot >= 0 || m_form.biasSlot >= 0 || hasSequences()) return true;
     for (const std::int64_t row : {std::int64_t{0}, numQueries() - 1}) {
       const KeyRange keys = m_form.keysOf(row, numQueries(), numKeys());
       if (keys.last <= keys.first) return true;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -158,6 +159,27 @@ std::vector<double> minifloatsIn(const Bytes& bytes) {
   return values;
 }
 
+// TensorProto.DataType, which older versions of the library lack.
+constexpr std::int32_t kE4m3Fnuz = 18, kE5m2Fnuz = 20;
+
+/// The formats without infinities and negative zero, whose only NaN is 0x80. Source: ONNX, "Float stored in 8 bits".
+std::vector<double> unsignedZerosIn(const Bytes& bytes, int mantissaBits, int bias) {
+  std::vector<double> values;
+  for (const std::byte each : bytes) {
+    const auto bits = std::to_integer<int>(each);
+    const int exponent = (bits & 0x7F) >> mantissaBits, fraction = bits & ((1 << mantissaBits) - 1);
+    const int significand = exponent == 0 ? fraction : fraction + (1 << mantissaBits);
+    const double magnitude = std::ldexp(significand, std::max(exponent, 1) - bias - mantissaBits);
+    values.push_back(bits == 0x80 ? std::numeric_limits<double>::quiet_NaN() : bits < 0x80 ? magnitude : -magnitude);
+  }
+  return values;
+}
+
+bool isOf8Bits(std::int32_t type) {
+  return type == onnxType(ElementFormat::E4M3) || type == onnxType(ElementFormat::E5M2) || type == kE4m3Fnuz ||
+         type == kE5m2Fnuz;
+}
+
 std::vector<double> codesIn(const Bytes& bytes, std::int32_t type) {
   switch (type) {
     case ::onnx::TensorProto::INT8: return integersIn<std::int8_t>(bytes);
@@ -165,6 +187,8 @@ std::vector<double> codesIn(const Bytes& bytes, std::int32_t type) {
     case ::onnx::TensorProto::INT16: return integersIn<std::int16_t>(bytes);
     case ::onnx::TensorProto::UINT16: return integersIn<std::uint16_t>(bytes);
     case ::onnx::TensorProto::INT32: return integersIn<std::int32_t>(bytes);
+    case kE4m3Fnuz: return unsignedZerosIn(bytes, 3, 8);
+    case kE5m2Fnuz: return unsignedZerosIn(bytes, 2, 16);
     default: break;
   }
   return type == onnxType(ElementFormat::E5M2) ? minifloatsIn<E5m2>(bytes) : minifloatsIn<E4m3>(bytes);
@@ -177,10 +201,12 @@ Result<std::vector<double>> numbersOf(const ::onnx::TensorProto& tensor, const f
   const std::optional<DType> dtype = floatTypeOf(tensor.data_type());
   const bool isInMessage = !dtype && tensor.int32_data_size() > 0;
   if (isInMessage && tensor.int32_data_size() == count)
-    return tensor.data_type() == onnxType(ElementFormat::E4M3) || tensor.data_type() == onnxType(ElementFormat::E5M2)
-               ? codesIn(narrowed(tensor), tensor.data_type())
-               : std::vector<double>(tensor.int32_data().begin(), tensor.int32_data().end());
+    return isOf8Bits(tensor.data_type()) ? codesIn(narrowed(tensor), tensor.data_type())
+                                         : std::vector<double>(tensor.int32_data().begin(), tensor.int32_data().end());
   const auto* const code = std::ranges::find(kCodes, tensor.data_type(), [](const auto& each) { return each.first; });
+  if (!dtype && code == kCodes.end() && !isOf8Bits(tensor.data_type()))
+    return weightError(tensor, fmt::format("its elements are {}; expected floats, or integers of 8, 16 or 32 bits.",
+                                           onnxTypeName(tensor.data_type())));
   const std::int64_t width = dtype ? sizeBytes(*dtype) : code == kCodes.end() ? 1 : code->second;
   const auto size = static_cast<std::uint64_t>(count * width);
   const Result<Bytes> data = storedBytes(tensor, size, folder);

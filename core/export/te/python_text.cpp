@@ -58,10 +58,10 @@ std::string escaped(char c) {
 
 const std::string& PythonNames::of(std::string_view name) {
   if (const auto known = m_given.find(name); known != m_given.end()) return known->second;
-  return m_given.emplace(name, another(name)).first->second;
+  return m_given.emplace(name, fresh(name)).first->second;
 }
 
-std::string PythonNames::another(std::string_view wish) {
+std::string PythonNames::fresh(std::string_view wish) {
   const std::string stem = identifier(wish);
   std::string free = stem;
   for (int number = 2; m_taken.contains(free); ++number) free = fmt::format("{}_{}", stem, number);

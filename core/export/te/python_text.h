@@ -20,8 +20,8 @@ class PythonNames {
   explicit PythonNames(std::set<std::string, std::less<>> taken = {}) : m_taken(std::move(taken)) {}
   /// The same identifier for the same name, another for another one.
   const std::string& of(std::string_view name);
-  /// Another identifier than all before, for what has no name in the pipeline.
-  std::string another(std::string_view wish);
+  /// An identifier that no name gets.
+  std::string fresh(std::string_view wish);
 
  private:
   std::set<std::string, std::less<>> m_taken;

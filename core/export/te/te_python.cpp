@@ -118,8 +118,7 @@ class Script {
       const std::string wish = isOne ? "layers" : fmt::format("part{}", part + 1);
       part += module.sequence.isTe ? 1 : 0;
       noteBorder(module.sequence);
-      module.name =
-          module.sequence.isTe ? members.another(wish) : members.of(graph().node(module.sequence.nodes[0]).id);
+      module.name = module.sequence.isTe ? members.fresh(wish) : members.of(graph().node(module.sequence.nodes[0]).id);
       if (module.sequence.isTe) addOperations(module);
       m_modules.push_back(std::move(module));
     }

@@ -131,6 +131,22 @@ TEST(OnnxWeight, IsReadFromEveryListOfNumbers) {
   }
 }
 
+// 1, the largest number, and the smallest: ONNX, "Float stored in 8 bits".
+TEST(OnnxWeight, IsDecodedByTheBiasOfItsFormat) {
+  const auto decoded = [](int type) {
+    ::onnx::TensorProto codes = constant(type, {4}), scale = constant(kFloat32, {});
+    codes.set_raw_data(std::string("\x40\x7F\x01\xC0", 4));
+    scale.add_float_data(1.0F);
+    const FoundWeight weight{.parameter = "weight", .constant = &codes, .codes = WeightCodes{&scale, nullptr, 0}};
+    return valuesOf(readWeight(weight, {DType::F32, {4}}, {}));
+  };
+  EXPECT_EQ(decoded(18), (Values{1, 240, 0x1p-10, -1}));
+  EXPECT_EQ(decoded(20), (Values{1, 57344, 0x1p-17, -1}));
+  ::onnx::TensorProto codes = constant(::onnx::TensorProto::STRING, {4}), scale = constant(kFloat32, {});
+  scale.add_float_data(1.0F);
+  EXPECT_FALSE(readWeight({.constant = &codes, .codes = WeightCodes{&scale, nullptr, 0}}, {DType::F32, {4}}, {}));
+}
+
 TEST(OnnxWeight, IsRoundedOnceToTheDtypeOfTheOp) {
   ::onnx::TensorProto raw = constant(kFloat32, {2});
   raw.set_raw_data(rawOf({1.00390625F, 1.01171875F}));  // half of bf16's step of 2^-7 above 1, and one and a half
