@@ -107,7 +107,7 @@ TEST(Ranks, ThePlanOfOneOfThemHasItsCommunication) {
   EXPECT_EQ(fuseline("fuse " + example + " --ranks 5").exitCode, 2);  // twice
 }
 
-// 512 rows are no multiple of 3.
+// 512 rows cannot be divided by 3.
 TEST(Ranks, ThatCannotShareAModelAreRefusedByExports) {
   const std::string example = quoted(FUSELINE_SOURCE_DIR "/resources/examples/tensor_parallel_mlp.fuseline");
   const ProgramResult result = fuseline("export " + example + " --to te --ranks 3");
