@@ -27,14 +27,53 @@ constexpr int kRowWarps = kRowThreads / kWarpLanes;
 
 using Row = ScoreRow<ScoreRules, AttentionPass>;
 
-/// f(key) for the packets of a row that the running thread has, from the first that has a key of [first, last) on.
-template <int kVector, class Function>
-__device__ void forEachPacket(std::int64_t first, std::int64_t last, const Function& f) {
-  constexpr std::int64_t kStep = std::int64_t{kRowThreads} * kVector;
-  for (std::int64_t step = first / kStep * kStep; step < last; step += kStep) {
-    const std::int64_t key = step + static_cast<std::int64_t>(threadIdx.x) * kVector;
-    if (key < last && key + kVector > first) f(key);
+/// Scores that a thread moves at once: 16 bytes of float32.
+constexpr int kPacket = 4;
+
+/// A packet of memory, of which the scores from `skipped` to `count` are the row's.
+struct KeyPacket {
+  std::int64_t key;
+  std::int64_t index;  // in memory
+  int count, skipped;
+};
+
+/// The scores of a row in memory. Rows begin and end in the middle of a packet if they are not whole packets.
+struct ScoresOfRow {
+  std::int64_t begin;
+  std::int64_t keys;
+
+  /// f(packet) for the packets that the running thread has, from the first that has a key of [first, last) on.
+  template <class Function>
+  __device__ void forEachPacket(std::int64_t first, std::int64_t last, const Function& f) const {
+    constexpr std::int64_t kStep = std::int64_t{kRowThreads} * kPacket;
+    const std::int64_t shift = begin % kPacket;
+    for (std::int64_t step = (first + shift) / kStep * kStep; step < last + shift; step += kStep) {
+      const std::int64_t key = step + static_cast<std::int64_t>(threadIdx.x) * kPacket - shift;
+      if (key < last && key + kPacket > first) f(packetAt(key));
+    }
   }
+
+ private:
+  __device__ KeyPacket packetAt(std::int64_t key) const {
+    const std::int64_t left = keys - key;
+    return {key, begin + key, left < kPacket ? static_cast<int>(left) : kPacket, key < 0 ? static_cast<int>(-key) : 0};
+  }
+};
+
+/// The row of the running block.
+template <class Task>
+__device__ ScoresOfRow scoresOfRow(const Task& task) {
+  const std::int64_t keys = task.rules.keys;
+  return {(static_cast<std::int64_t>(blockIdx.y) * task.pass.rows + blockIdx.x) * keys, keys};
+}
+
+__device__ void loadScores(const float* from, const KeyPacket& packet, float (&out)[kPacket]) {
+  loadElements<Element::F32, kPacket>(from, packet.index, packet.count, out, packet.skipped);
+}
+
+template <Element kElement>
+__device__ void storeScores(void* to, const KeyPacket& packet, const float (&values)[kPacket]) {
+  storeElements<kElement, kPacket>(to, packet.index, packet.count, values, packet.skipped);
 }
 
 /// Over all threads of the block, in the same order for each of them.
@@ -55,39 +94,39 @@ __device__ RunningSum joined(RunningSum own) {
   return all;
 }
 
-template <int kVector>
-__device__ float logSumExp(const Row& row, const float* products) {
+__device__ float logSumExp(const Row& row, const ScoresOfRow& scores, const float* products) {
   RunningSum own;
-  forEachPacket<kVector>(row.first(), row.last(), [&](std::int64_t key) {
-    float values[kVector];
-    loadElements<Element::F32, kVector>(products, key, kVector, values);
+  scores.forEachPacket(row.first(), row.last(), [&](const KeyPacket& packet) {
+    float values[kPacket];
+    loadScores(products, packet, values);
 #pragma unroll
-    for (int v = 0; v < kVector; ++v)
-      if (row.sees(key + v)) own.add({row.score(key + v, values[v]), 1.0f});
+    for (int v = 0; v < kPacket; ++v)
+      if (row.sees(packet.key + v)) own.add({row.score(packet.key + v, values[v]), 1.0f});
   });
   RunningSum all = joined(own);
   if (row.isInside()) all.add({row.sink(), 1.0f});
   return all.logarithm();
 }
 
-template <Element kElement, int kVector>
-__global__ void __launch_bounds__(kRowThreads) softmaxRows(const __grid_constant__ AttentionSoftmax task) {
+/// With as many registers as seven blocks leave: the compiler's own choice, eight, spills on 8.9.
+template <Element kElement>
+__global__ void __launch_bounds__(kRowThreads, 7) softmaxRows(const __grid_constant__ AttentionSoftmax task) {
   const Row row(task.rules, task.pass, blockIdx.x, blockIdx.y);
-  const std::int64_t keys = task.rules.keys;
-  const std::int64_t begin = (static_cast<std::int64_t>(blockIdx.y) * task.pass.rows + blockIdx.x) * keys;
-  const float lse = logSumExp<kVector>(row, task.products + begin);
+  const ScoresOfRow scores = scoresOfRow(task);
+  const float lse = logSumExp(row, scores, task.products);
   if (threadIdx.x == 0 && task.lse) task.lse[row.lseIndex()] = lse;
-  forEachPacket<kVector>(0, keys, [&](std::int64_t key) {
-    float values[kVector] = {};
-    if (key < row.last() && key + kVector > row.first()) {
-      float shares[kVector];
-      row.template keptShares<kVector>(key, shares);
-      loadElements<Element::F32, kVector>(task.products, begin + key, kVector, values);
+  scores.forEachPacket(0, scores.keys, [&](const KeyPacket& packet) {
+    const std::int64_t key = packet.key;
+    float values[kPacket] = {};
+    if (key < row.last() && key + kPacket > row.first()) {
+      float shares[kPacket];
+      row.template keptShares<kPacket>(key, shares);
+      loadScores(task.products, packet, values);
 #pragma unroll
-      for (int v = 0; v < kVector; ++v)
+      for (int v = 0; v < kPacket; ++v)
         values[v] = row.sees(key + v) ? probabilityOf(row.score(key + v, values[v]), lse) * shares[v] : 0.0f;
     }
-    storeElements<kElement, kVector>(task.probabilities, begin + key, kVector, values);
+    storeScores<kElement>(task.probabilities, packet, values);
   });
 }
 
@@ -108,30 +147,30 @@ __device__ PairGradient gradientOf(const Row& row, std::int64_t key, float produ
   return gradient;
 }
 
-template <Element kElement, int kVector>
+template <Element kElement>
 __global__ void __launch_bounds__(kRowThreads) gradientRows(const __grid_constant__ AttentionGradient task) {
   const Row row(task.rules, task.pass, blockIdx.x, blockIdx.y);
-  const std::int64_t keys = task.rules.keys;
-  const std::int64_t begin = (static_cast<std::int64_t>(blockIdx.y) * task.pass.rows + blockIdx.x) * keys;
+  const ScoresOfRow scores = scoresOfRow(task);
   const float lse = task.lse[row.lseIndex()];
   const float delta = task.deltas[row.index()];
-  forEachPacket<kVector>(0, keys, [&](std::int64_t key) {
-    float products[kVector] = {};
-    float gradients[kVector] = {};
-    if (key < row.last() && key + kVector > row.first()) {
-      float shares[kVector];
-      row.template keptShares<kVector>(key, shares);
-      loadElements<Element::F32, kVector>(task.products, begin + key, kVector, products);
-      loadElements<Element::F32, kVector>(task.gradProbabilities, begin + key, kVector, gradients);
+  scores.forEachPacket(0, scores.keys, [&](const KeyPacket& packet) {
+    const std::int64_t key = packet.key;
+    float products[kPacket] = {};
+    float gradients[kPacket] = {};
+    if (key < row.last() && key + kPacket > row.first()) {
+      float shares[kPacket];
+      row.template keptShares<kPacket>(key, shares);
+      loadScores(task.products, packet, products);
+      loadScores(task.gradProbabilities, packet, gradients);
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) {
+      for (int v = 0; v < kPacket; ++v) {
         const PairGradient pair = gradientOf(row, key + v, products[v], gradients[v], shares[v], lse, delta);
         products[v] = pair.probability * shares[v];
         gradients[v] = task.rules.scale * pair.product;
       }
     }
-    storeElements<kElement, kVector>(task.probabilities, begin + key, kVector, products);
-    storeElements<kElement, kVector>(task.gradProducts, begin + key, kVector, gradients);
+    storeScores<kElement>(task.probabilities, packet, products);
+    storeScores<kElement>(task.gradProducts, packet, gradients);
   });
 }
 
@@ -241,17 +280,12 @@ dim3 rowGrid(const AttentionPass& pass) {
   return {static_cast<unsigned>(pass.rows), static_cast<unsigned>(pass.units)};
 }
 
-/// Rows are whole packets of four floats.
-constexpr int kPacket = 4;
-
 }  // namespace
 
 void launchAttentionSoftmax(const AttentionSoftmax& softmax, Stream stream) {
   if (softmax.pass.rows * softmax.pass.units == 0) return;
   withElement(softmax.element, [&](auto element) {
-    const bool isWhole = softmax.rules.keys % kPacket == 0;
-    launch(isWhole ? softmaxRows<element(), kPacket> : softmaxRows<element(), 1>, rowGrid(softmax.pass),
-           dim3(kRowThreads), 0, stream, softmax);
+    launch(softmaxRows<element()>, rowGrid(softmax.pass), dim3(kRowThreads), 0, stream, softmax);
   });
 }
 
@@ -262,9 +296,7 @@ void launchAttentionGradient(const AttentionGradient& gradient, Stream stream) {
            dim3(kRowThreads), 0, stream, gradient);
   }
   withElement(gradient.element, [&](auto element) {
-    const bool isWhole = gradient.rules.keys % kPacket == 0;
-    launch(isWhole ? gradientRows<element(), kPacket> : gradientRows<element(), 1>, rowGrid(gradient.pass),
-           dim3(kRowThreads), 0, stream, gradient);
+    launch(gradientRows<element()>, rowGrid(gradient.pass), dim3(kRowThreads), 0, stream, gradient);
   });
 }
 

@@ -75,8 +75,10 @@ class ScoreRow {
   template <int kVector>
   __device__ void keptShares(std::int64_t key, float (&out)[kVector]) const {
     if (!m_rules.hasDropout) return fill(1.0f, out);
-    dropWholeBlocks<kVector>(m_rules.dropout, m_rules.kept, static_cast<std::uint64_t>(index() * m_rules.keys + key),
-                             out);
+    const auto begin = static_cast<std::uint64_t>(index() * m_rules.keys + key);
+    if (kVector == 1 || begin % kDropoutBlock == 0)
+      return dropWholeBlocks<kVector>(m_rules.dropout, m_rules.kept, begin, out);
+    dropParts<kVector>(m_rules.dropout, m_rules.kept, begin, out);
   }
 
   /// Minus infinity: there is none.
