@@ -214,7 +214,8 @@ class FusedNodes {
     Inputs inputs = {sum};
     for (int i = 2; i < bias && hasInput(i); ++i) inputs.push_back(input(i));
     ::onnx::NodeProto& norm = add(type, inputs, output(0), "norm");
-    set(norm, "epsilon", static_cast<float>(realOf(*m_node, "epsilon", 1e-5)));
+    constexpr double kDefault = 1e-12;  // kDefaultSkipLayerNormEpsilon of onnxruntime
+    set(norm, "epsilon", static_cast<float>(realOf(*m_node, "epsilon", kDefault)));
     set(norm, "axis", std::int64_t{-1});
     return true;
   }

@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::array kReductions = {"ReduceMean", "ReduceSum", "ReduceSumSquare", "ReduceL2"};
 constexpr std::array kFunctions = {"Erf", "Tanh", "Sigmoid", "Exp", "Max", "Min", "Clip", "Swish", "Softplus"};
-constexpr std::array kOtherNodes = {"Add", "Sub", "Mul", "Div",  "Pow",    "Sqrt",  "Reciprocal",
-                                    "Neg", "Abs", "Sum", "Relu", "Expand", "Shape", "Unsqueeze"};
+constexpr std::array kOtherNodes = {"Add", "Sub", "Mul",  "Div",    "Pow",   "Sqrt",      "Reciprocal", "Neg",
+                                    "Abs", "Sum", "Relu", "Expand", "Shape", "Unsqueeze", "Reshape"};
 
 template <std::size_t count>
 bool isAmong(const std::array<const char*, count>& types, std::string_view type) {
@@ -99,7 +99,7 @@ Values sampleNumbers(std::int64_t count, double first, double scale, double shif
   return values;
 }
 
-/// One row of x; the other axes have one element.
+/// The first row of x.
 struct Sample {
   Values x, y;
   std::vector<Values> vectors;  // of Sampled::vectors
@@ -118,15 +118,27 @@ double exactNumber(Reading graph, Name scalar) {
 
 constexpr std::int64_t kLongestRow = 1 << 15;
 
+/// With one element along axes that are symbols, or all but the last one if x is large.
+Shape sampleShape(const ::onnx::TypeProto::Tensor& type, std::int64_t extent) {
+  Shape shape;
+  for (const auto& axis : type.shape().dim())
+    shape.push_back(axis.has_dim_value() && axis.dim_value() > 0 ? std::min(axis.dim_value(), kLongestRow) : 1);
+  std::int64_t size = 1;
+  for (const std::int64_t each : shape) size = std::min(size * each, kLongestRow + 1);
+  if (size > kLongestRow) shape.assign(shape.size(), 1);
+  shape.back() = extent;
+  return shape;
+}
+
 std::optional<Sample> sampleOf(Reading graph, Name tensor, const Sampled& sampled, double scale, double shift) {
   const auto* const type = graph.type(sampled.x);
   const auto extent = lastExtent(graph, sampled.x);
   if (!type || !extent || *extent < 1 || *extent > kLongestRow || !floatTypeOf(type->elem_type())) return std::nullopt;
-  Shape row(static_cast<std::size_t>(type->shape().dim_size()), 1);
-  row.back() = *extent;
+  if (!mayHaveSameShape(graph, tensor, sampled.x)) return std::nullopt;
+  const Shape shape = sampleShape(*type, *extent);
   OnnxNumbers numbers(graph, {}, {});
-  Sample sample{.x = sampleNumbers(*extent, 0.0, scale, shift), .y = {}, .vectors = {}};
-  numbers.give(sampled.x, {row, sample.x});
+  Sample sample{.x = sampleNumbers(numElements(shape), 0.0, scale, shift), .y = {}, .vectors = {}};
+  numbers.give(sampled.x, {shape, sample.x});
   for (const std::string& scalar : sampled.scalars)
     numbers.give(scalar, {shapeOf(*graph.constant(scalar)), {exactNumber(graph, scalar)}});
   for (const std::string& vector : sampled.vectors) {
@@ -136,8 +148,10 @@ std::optional<Sample> sampleOf(Reading graph, Name tensor, const Sampled& sample
     numbers.give(vector, {shapeOf(*proto), sample.vectors.back()});
   }
   const auto made = numbers.of(tensor);
-  if (!made || made->shape.empty() || made->shape.back() != *extent || made->values.empty()) return std::nullopt;
+  if (!made || made->shape.size() != shape.size() || made->shape.back() != *extent || made->values.empty())
+    return std::nullopt;
   sample.y.assign(made->values.begin(), made->values.begin() + *extent);  // a constant shape may repeat the row
+  sample.x.resize(static_cast<std::size_t>(*extent));
   return sample;
 }
 
