@@ -21,11 +21,22 @@ char markOf(DocumentChange::Kind kind) {
   return ' ';
 }
 
+namespace {
+
+/// The nodes of an External may have megabytes.
+std::string valueText(const std::string& value) {
+  constexpr std::size_t kLongest = 200;
+  if (value.empty()) return "-";
+  return value.size() > kLongest ? fmt::format("{} ({} characters)", shortened(value), value.size()) : value;
+}
+
+}  // namespace
+
 std::string fieldText(const FieldChange& field, DocumentChange::Kind kind) {
   const std::string name = field.name.empty() ? "" : field.name + " ";
   if (kind == DocumentChange::Kind::Added) return name + shortened(field.next);
   if (kind == DocumentChange::Kind::Removed) return name + shortened(field.base);
-  return fmt::format("{}{} -> {}", name, field.base.empty() ? "-" : field.base, field.next.empty() ? "-" : field.next);
+  return fmt::format("{}{} -> {}", name, valueText(field.base), valueText(field.next));
 }
 
 std::string fieldsText(const DocumentChange& change) {

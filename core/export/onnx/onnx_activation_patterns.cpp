@@ -158,6 +158,11 @@ Found gate(Reading graph, Name tensor) {
         return FoundOperation{
             .operation = activation.gated, .attributes = activation.attributes(), .inputs = {{"x", *whole}}};
     }
+    const Found sampled = sampledActivation(graph, activated);
+    const Argument whole = sampled ? halvesOf(graph, sampled->inputs[0].second, linear) : std::nullopt;
+    if (whole)
+      return FoundOperation{
+          .operation = gatedForm(*sampled), .attributes = gatedAttributes(*sampled), .inputs = {{"x", *whole}}};
     return std::nullopt;
   });
 }

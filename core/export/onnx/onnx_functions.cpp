@@ -87,7 +87,35 @@ class FunctionInlining {
     for (::onnx::NodeProto& node : nodes) addExpanded(std::move(node), graph, depth);
   }
 
+  /// The name of a function that calls itself, directly or through others; empty if there is none.
+  std::string recursive() const {
+    constexpr std::size_t kMostFunctions = 2000;  // each is followed
+    if (m_functions.size() > kMostFunctions) return {};
+    for (const auto& [key, function] : m_functions)
+      if (callsOf(*function).contains(key)) return function->name();
+    return {};
+  }
+
  private:
+  using Nodes = google::protobuf::RepeatedPtrField<::onnx::NodeProto>;
+
+  /// Keys of all functions that this one needs.
+  std::set<std::string> callsOf(const ::onnx::FunctionProto& function) const {
+    std::set<std::string> called;
+    for (std::vector<const Nodes*> open = {&function.node()}; !open.empty();) {
+      const Nodes& nodes = *open.back();
+      open.pop_back();
+      for (const ::onnx::NodeProto& node : nodes) {
+        for (const auto& attribute : node.attribute())
+          if (attribute.has_g()) open.push_back(&attribute.g().node());
+        if (isKnownDomain(node.domain())) continue;
+        const auto found = m_functions.find(keyOf(node, node.op_type(), kOverloadOfNode));
+        if (found != m_functions.end() && called.insert(found->first).second) open.push_back(&found->second->node());
+      }
+    }
+    return called;
+  }
+
   const ::onnx::FunctionProto* functionOf(const ::onnx::NodeProto& node, int depth) const {
     if (isKnownDomain(node.domain()) || depth > kMaxDepth) return nullptr;
     const auto found = m_functions.find(keyOf(node, node.op_type(), kOverloadOfNode));
@@ -176,6 +204,8 @@ class FunctionInlining {
 };
 
 }  // namespace
+
+std::string recursiveFunction(const ::onnx::ModelProto& model) { return FunctionInlining(model).recursive(); }
 
 void inlineFunctions(::onnx::ModelProto& model) {
   if (model.functions_size() > 0) FunctionInlining(model).expand(*model.mutable_graph());

@@ -29,6 +29,7 @@ class FusedNodes {
       for (const auto& info : *infos) m_types.emplace(info.name(), info.type());
     for (const auto& tensor : graph.initializer()) m_constants.emplace(tensor.name(), &tensor);
     for (const auto& node : graph.node()) noteMade(node);
+    for (const auto& output : graph.output()) m_read.insert(output.name());
   }
 
   /// As long as nothing is to be replaced the graph is left alone.
@@ -48,6 +49,7 @@ class FusedNodes {
  private:
   void noteMade(const ::onnx::NodeProto& node) {
     for (const std::string& output : node.output()) m_taken.insert(output);
+    for (const std::string& name : readBy(node)) m_read.insert(name);
     const auto* const value = node.op_type() == "Constant" ? findAttribute(node, "value") : nullptr;
     if (value && node.output_size() > 0) m_constants.emplace(node.output(0), &value->t());
     const bool isDequantized = node.op_type() == "DequantizeLinear" && node.output_size() > 0;
@@ -68,6 +70,7 @@ class FusedNodes {
     if (node.output_size() == 0) return false;
     m_node = &node;
     if (node.domain().empty() && node.op_type() == "Gemm") return gemm();
+    if (node.domain().empty() && node.op_type() == "QLinearMatMul") return quantizedMatMul();
     if (node.domain() != "com.microsoft") return false;
     const auto* const found =
         std::ranges::find(kReplacements, node.op_type(), [](const auto& each) { return std::string_view(each.first); });
@@ -199,7 +202,10 @@ class FusedNodes {
   /// x, skip, then gamma and the norm's further inputs, then a bias of x. Outputs: the norm, its mean and deviation,
   /// and the sum.
   bool skipNorm(const char* type, int numNormInputs) {
-    const auto output = [&](int index) { return index < m_node->output_size() ? m_node->output(index) : ""; };
+    const auto output = [&](int index) -> std::string {
+      const bool isThere = index < m_node->output_size() && m_read.contains(m_node->output(index));
+      return isThere || index == 0 ? m_node->output(index) : "";
+    };
     if (!output(1).empty() || !output(2).empty() || !hasInput(2)) return false;
     const int bias = 2 + numNormInputs;
     const std::string x = hasInput(bias) ? addBetween("Add", {input(0), input(bias)}, "bias") : input(0);
@@ -208,7 +214,8 @@ class FusedNodes {
     Inputs inputs = {sum};
     for (int i = 2; i < bias && hasInput(i); ++i) inputs.push_back(input(i));
     ::onnx::NodeProto& norm = add(type, inputs, output(0), "norm");
-    set(norm, "epsilon", static_cast<float>(realOf(*m_node, "epsilon", 1e-5)));
+    constexpr double kDefault = 1e-12;  // kDefaultSkipLayerNormEpsilon of onnxruntime
+    set(norm, "epsilon", static_cast<float>(realOf(*m_node, "epsilon", kDefault)));
     set(norm, "axis", std::int64_t{-1});
     return true;
   }
@@ -266,6 +273,25 @@ class FusedNodes {
     set(made, "alpha", static_cast<float>(realOf(*m_node, "alpha", 1.0)));
     if (inputs.size() > 2) set(made, "beta", static_cast<float>(realOf(*m_node, "beta", 1.0)));
     set(made, "transB", integerOf(*m_node, "transB", 0));
+  }
+
+  std::string dequantized(int index, const char* part) {
+    const std::string made = unique(fmt::format("{}_{}", m_node->output(0), part));
+    set(add("DequantizeLinear", {input(index), input(index + 1), input(index + 2)}, made, part), "axis",
+        std::int64_t{1});
+    return made;
+  }
+
+  /// Inputs: both factors and then the result, each with its scale and zero point. Scales of rows of x have no op.
+  bool quantizedMatMul() {
+    const auto scale = m_constants.find(input(1));
+    if (m_node->input_size() != 8 || scale == m_constants.end() || numElements(shapeOf(*scale->second)) != 1)
+      return false;
+    const std::string a = dequantized(0, "a"), b = dequantized(3, "b");
+    const std::string product = unique(fmt::format("{}_product", m_node->output(0)));
+    add("MatMul", {a, b}, product, "product");
+    add("QuantizeLinear", {product, input(6), input(7)}, m_node->output(0), "quantized");
+    return true;
   }
 
   /// One number per column, or one for all: the form of a layer's bias.
@@ -334,6 +360,7 @@ class FusedNodes {
   ::onnx::GraphProto* m_nodes = nullptr;  // those of the new graph
   const ::onnx::NodeProto* m_node = nullptr;
   std::set<std::string> m_taken;
+  std::set<std::string> m_read;
   std::set<std::string> m_dequantized;
   std::map<std::string, ::onnx::TypeProto> m_types;
   std::map<std::string, const ::onnx::TensorProto*> m_constants;

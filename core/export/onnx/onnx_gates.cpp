@@ -18,6 +18,14 @@ struct Gate {
   std::size_t second = 0;  // the other
 };
 
+/// A layer whose second half of columns is activated, and whose first half multiplies it.
+struct Halves {
+  std::size_t product = 0;
+  std::size_t activation = 0;
+  std::size_t split = 0;
+  std::size_t layer = 0;
+};
+
 class GateSearch {
  public:
   GateSearch(std::vector<ImportedOperation>& operations, const OnnxReading& graph, const TensorUses& uses)
@@ -27,7 +35,10 @@ class GateSearch {
 
   void run() {
     for (std::size_t i = 0; i < m_operations.size(); ++i)
-      if (const std::optional<Gate> gate = gateAt(i)) join(*gate);
+      if (const std::optional<Gate> gate = gateAt(i))
+        join(*gate);
+      else if (const std::optional<Halves> halves = halvesAt(i))
+        swap(*halves);
     std::vector<ImportedOperation> left;
     for (std::size_t i = 0; i < m_operations.size(); ++i)
       if (!m_gone.contains(i)) left.push_back(std::move(m_operations[i]));
@@ -52,6 +63,39 @@ class GateSearch {
     const auto second = onlyMaker(other);
     if (!first || !second || !areAlike(*first, *second)) return std::nullopt;
     return Gate{product, *activation, *first, *second};
+  }
+
+  std::optional<Halves> halvesAt(std::size_t product) const {
+    const FoundOperation& formula = found(product);
+    if (formula.operation != "Formula" || formula.attributes.value("y", "") != "x * b") return std::nullopt;
+    const std::string &x = formula.inputs[0].second, &b = formula.inputs[1].second;
+    const std::optional<Halves> halves = halvesOf(product, x, b);
+    return halves ? halves : halvesOf(product, b, x);
+  }
+
+  std::optional<Halves> halvesOf(std::size_t product, const std::string& activated, const std::string& other) const {
+    const auto activation = onlyMaker(activated);
+    const auto split = onlyMaker(other);
+    if (!activation || !split || gatedForm(found(*activation)).empty()) return std::nullopt;
+    const FoundOperation& parts = found(*split);
+    if (parts.operation != "Split" || parts.outputs.size() != 2 || m_graph.source(other) != parts.outputs[0]) return {};
+    const std::string& second = m_graph.source(found(*activation).inputs[0].second);
+    const auto uses = m_uses.find(second);
+    if (second != parts.outputs[1] || uses == m_uses.end() || uses->second != 1) return std::nullopt;
+    const auto layer = onlyMaker(parts.inputs[0].second);
+    const Json& sizes = parts.attributes["sizes"];
+    if (!layer || found(*layer).operation != "Linear" || sizes.size() != 2 || sizes[0] != sizes[1]) return std::nullopt;
+    return Halves{product, *activation, *split, *layer};
+  }
+
+  void swap(const Halves& halves) {
+    ImportedOperation& layer = m_operations[halves.layer];
+    layer.found.note = "the halves of its columns are in the other order, because the gate activates the first half.";
+    for (FoundWeight& weight : layer.found.weights) weight.areHalvesSwapped = true;
+    m_operations[halves.product].found = FoundOperation{.operation = gatedForm(found(halves.activation)),
+                                                        .attributes = gatedAttributes(found(halves.activation)),
+                                                        .inputs = {{"x", layer.tensor}}};
+    m_gone.insert({halves.activation, halves.split});
   }
 
   /// Nothing: others read it, too, or it is no op.

@@ -4,6 +4,7 @@
 
 #include "core/export/onnx/import/external_ops.h"
 #include "core/export/onnx/import/folded_codes.h"
+#include "core/export/onnx/import/folded_constants.h"
 #include "core/export/onnx/import/fused_attention.h"
 #include "core/export/onnx/import/graph_border.h"
 #include "core/export/onnx/import/imported_weights.h"
@@ -15,6 +16,7 @@
 #include "core/export/onnx/kept/old_forms.h"
 #include "core/export/onnx/name_list.h"
 #include "core/export/onnx/onnx_exporter.h"
+#include "core/export/onnx/onnx_functions.h"
 #include "core/export/onnx/onnx_fused_nodes.h"
 #include "core/export/onnx/onnx_listing.h"
 #include "core/export/onnx/onnx_node_names.h"
@@ -195,6 +197,7 @@ Result<ImportedPipeline> importGraph(::onnx::ModelProto& model, std::string_view
   OnnxPreparation prepared(model, options.extents);
   prepared.prepare();
   if (Result<void> known = checkExtents(prepared, options.extents); !known) return known.error();
+  foldConstants(*model.mutable_graph(), options.folder);
   Misfits known;
   while (true) {
     Misfits found;
@@ -304,6 +307,11 @@ Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_v
   const std::int64_t opset = standardOpset(model.opset_import());
   if (Result<void> known = checkOpset(opset, name); !known) return known.error();
   if (Result<void> sound = checkProducers(model.graph(), name); !sound) return sound.error();
+  if (const std::string function = recursiveFunction(model); !function.empty())
+    return Error{
+        fmt::format("{}: the function {} calls itself. Export the model again without it.", name, shown(function))};
+  standardizeQuantization(*model.mutable_graph());
+  foldConstants(*model.mutable_graph(), options.folder);
   foldSmallCodes(*model.mutable_graph(), options.folder);
   addQuantizedRelus(*model.mutable_graph(), options.folder);
   splitFusedAttention(model, options.folder);

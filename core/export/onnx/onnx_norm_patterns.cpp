@@ -12,13 +12,15 @@ namespace {
 struct Gamma {
   const ::onnx::TensorProto* weight = nullptr;
   bool isZeroCentred = false;
+  DType dtype = DType::F32;  // in which it is read
   explicit operator bool() const { return weight != nullptr; }
 };
 
 Gamma gammaAt(Reading graph, Name tensor) {
-  if (const auto* const proto = weight(graph, tensor)) return {proto, false};
+  if (const auto* const proto = weight(graph, tensor)) return {proto, false, dtypeRead(graph, tensor, *proto)};
   return ofTwo(graph, "Add", tensor, [&](Name vector, Name one) -> Gamma {
-    return graph.isNumber(one, 1.0) ? Gamma{weight(graph, vector), true} : Gamma{};
+    const auto* const proto = graph.isNumber(one, 1.0) ? weight(graph, vector) : nullptr;
+    return proto ? Gamma{proto, true, dtypeRead(graph, vector, *proto)} : Gamma{};
   });
 }
 
@@ -34,7 +36,7 @@ FoundOperation normalization(const char* operation, Name x, const Gamma& gamma, 
       .operation = operation,
       .attributes = {{"normalized_shape", normalizedShape(*gamma.weight, numAxes)}, {"eps", shortest(eps)}},
       .inputs = {{"x", x}},
-      .dtype = floatTypeOf(gamma.weight->data_type()),
+      .dtype = gamma.dtype,
       .weights = {{.parameter = "weight", .constant = gamma.weight, .isSpread = true}}};
   if (gamma.isZeroCentred) found.attributes["zero_centered_gamma"] = true;
   return found;
@@ -199,6 +201,9 @@ Found scaledNorm(Reading graph, Name tensor, const char* operation,
   });
 }
 
+/// A norm without eps makes zeros of a row of zeros.
+constexpr double kLeastEps = 1e-30;
+
 std::optional<ByRoot> byRootOfMean(Reading graph, Name tensor) { return byRoot(graph, "ReduceMean", tensor); }
 
 Found layerNormWithoutBias(Reading graph, Name tensor) {
@@ -256,6 +261,10 @@ Found plainNorm(Reading graph, Name tensor) {
 }
 
 Found l2Normalization(Reading graph, Name tensor) {
+  if (const auto* const node = graph.makerOf("LpNormalization", tensor))
+    if (integerOf(*node, "p", 2) == 2 && graph.axisFromEnd(inputOf(*node, 0), integerOf(*node, "axis", -1)) == -1)
+      return FoundOperation{
+          .operation = "L2Normalization", .attributes = {{"eps", kLeastEps}}, .inputs = {{"x", inputOf(*node, 0)}}};
   const auto found = byRoot(graph, "ReduceSum", tensor);
   if (!found || found->numAxes != 1) return std::nullopt;
   return FoundOperation{

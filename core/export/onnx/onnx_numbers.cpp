@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_numbers.h"
 
+#include "core/export/onnx/import/number_functions.h"
 #include "core/export/onnx/onnx_weights.h"
 #include "core/lowering/expression.h"
 #include "core/tensor/tensor.h"
@@ -15,7 +16,6 @@ namespace fuseline {
 
 namespace {
 
-using NumberArrayPtr = std::shared_ptr<const NumberArray>;
 using ProtoType = ::onnx::TensorProto;
 
 constexpr std::int64_t kMostElements = std::int64_t{1} << 24;
@@ -46,7 +46,7 @@ std::optional<std::vector<double>> decodedElements(const ::onnx::TensorProto& te
     default: break;
   }
   const std::optional<DType> dtype = floatTypeOf(tensor.data_type());
-  if (!dtype) return std::nullopt;
+  if (!dtype) return integersIn(tensor, bytes);
   return Tensor{.spec = {.dtype = *dtype, .shape = shapeOf(tensor)}, .data = bytes}.toDoubles();
 }
 
@@ -87,6 +87,8 @@ std::optional<double> ofOne(const std::string& type, double a) {
   if (type == "Tanh") return std::tanh(a);
   if (type == "Sigmoid") return 1.0 / (1.0 + std::exp(-a));
   if (type == "Relu") return std::max(a, 0.0);
+  if (type == "Erf") return std::erf(a);
+  if (type == "Softplus") return std::log1p(std::exp(-std::abs(a))) + std::max(a, 0.0);
   if (type == "IsNaN") return std::isnan(a) ? 1.0 : 0.0;
   if (type == "Floor") return std::floor(a);
   if (type == "Sign") return a > 0.0 ? 1.0 : a < 0.0 ? -1.0 : 0.0;
@@ -116,9 +118,25 @@ NumberArrayPtr where(const NumberArrayPtr& condition, const NumberArrayPtr& yes,
   return arrayOf(*shape, std::move(values));
 }
 
+/// Each input in turn: a Max or Sum has any number.
+NumberArrayPtr accumulated(const std::string& type, const std::vector<NumberArrayPtr>& inputs) {
+  if (std::ranges::any_of(inputs, [](const NumberArrayPtr& input) { return !input; })) return nullptr;
+  NumberArrayPtr all = inputs.front();
+  for (std::size_t i = 1; i < inputs.size() && all; ++i) all = elementwise(type, all, inputs[i], false);
+  return all;
+}
+
 double converted(double value, std::int64_t type) {
   if (type == ProtoType::BOOL) return value != 0.0 ? 1.0 : 0.0;
   return type == ProtoType::INT64 || type == ProtoType::INT32 ? std::trunc(value) : value;
+}
+
+/// Limits are inputs since opset 11, attributes before.
+double clipped(const ::onnx::NodeProto& node, double value, const std::vector<double>& low,
+               const std::vector<double>& high) {
+  constexpr double kMost = std::numeric_limits<double>::infinity();
+  const double least = low.empty() ? realOf(node, "min", -kMost) : low.front();
+  return std::min(std::max(value, least), high.empty() ? realOf(node, "max", kMost) : high.front());
 }
 
 template <class Function>
@@ -215,6 +233,32 @@ NumberArrayPtr joined(const std::vector<NumberArrayPtr>& parts, std::int64_t giv
     }
   if (static_cast<std::int64_t>(values.size()) != numElements(shape)) return nullptr;
   return arrayOf(std::move(shape), std::move(values));
+}
+
+/// One output of a Split.
+NumberArrayPtr partOf(const ::onnx::NodeProto& node, const NumberArrayPtr& x, std::vector<double> sizes,
+                      const std::string& output) {
+  const std::int64_t axis = fromFront(integerOf(node, "axis", 0), x->shape.size());
+  if (axis < 0 || axis >= static_cast<std::int64_t>(x->shape.size())) return nullptr;
+  const auto place = static_cast<std::size_t>(axis);
+  const auto* const attribute = findAttribute(node, "split");
+  if (attribute) sizes.assign(attribute->ints().begin(), attribute->ints().end());
+  const auto count = static_cast<std::int64_t>(node.output_size());
+  const std::int64_t each = (x->shape[place] + count - 1) / count;  // the last part may be smaller
+  std::int64_t first = 0;
+  for (int i = 0; i < node.output_size(); ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    const std::int64_t size =
+        index < sizes.size() ? static_cast<std::int64_t>(sizes[index]) : std::min(each, x->shape[place] - first);
+    if (node.output(i) == output) {
+      Shape shape = x->shape;
+      const Shape strides = stridesOf(shape);
+      shape[place] = size;
+      return size < 0 ? nullptr : strided(x, std::move(shape), strides, first * strides[place]);
+    }
+    first += size;
+  }
+  return nullptr;
 }
 
 NumberArrayPtr triangle(const NumberArrayPtr& x, std::int64_t k, bool isUpper) {
@@ -354,16 +398,19 @@ NumberArrayPtr OnnxNumbers::find(const std::string& tensor, int depth) {
   NumberArrayPtr found;
   if (const auto* const proto = m_reading.constant(name))
     found = constant(*proto);
-  else if (const auto* const node = m_reading.maker(name); node && node->output(0) == name)
-    found = compute(*node, depth + 1);
+  else if (const auto* const node = m_reading.maker(name))
+    found = compute(*node, name, depth + 1);
   return m_known[name] = found;
 }
 
-NumberArrayPtr OnnxNumbers::compute(const ::onnx::NodeProto& node, int depth) {
+NumberArrayPtr OnnxNumbers::compute(const ::onnx::NodeProto& node, const std::string& output, int depth) {
   const std::string& type = node.op_type();
   if (!node.domain().empty() && node.domain() != "ai.onnx") return nullptr;
+  if (type != "Split" && node.output(0) != output) return nullptr;
   if (type == "Shape") {
-    const auto shape = extents(inputOf(node, 0));
+    const auto known = m_known.find(m_reading.source(inputOf(node, 0)));
+    const bool isKnown = known != m_known.end() && known->second;
+    const auto shape = isKnown ? std::optional(known->second->shape) : extents(inputOf(node, 0));
     if (!shape || findAttribute(node, "start") || findAttribute(node, "end")) return nullptr;
     return arrayOf({static_cast<std::int64_t>(shape->size())}, {shape->begin(), shape->end()});
   }
@@ -379,8 +426,19 @@ NumberArrayPtr OnnxNumbers::compute(const ::onnx::NodeProto& node, int depth) {
   if (!has(0)) return nullptr;
   const NumberArrayPtr& x = inputs[0];
   const auto list = [&](std::size_t index) { return has(index) ? inputs[index]->values : std::vector<double>(); };
+  if (type == "Split") return partOf(node, x, list(1), output);
   if (inputs.size() == 1 && ofOne(type, 0.0)) return mapped(x, [&](double a) { return *ofOne(type, a); });
   if (type == "Cast") return mapped(x, [&](double a) { return converted(a, integerOf(node, "to", 0)); });
+  if (type == "Clip") {
+    const std::vector<double> low = list(1), high = list(2);
+    return mapped(x, [&](double a) { return clipped(node, a, low, high); });
+  }
+  if (type == "Swish")
+    return mapped(x, [&](double a) { return a / (1.0 + std::exp(-realOf(node, "alpha", 1.0) * a)); });
+  if (type.starts_with("Reduce")) return reducedNumbers(node, *x, list(1));
+  if (type == "DequantizeLinear" && has(1))
+    return dequantizedNumbers(node, *x, *inputs[1], has(2) ? inputs[2].get() : nullptr);
+  if (type == "Max" || type == "Min" || type == "Sum") return accumulated(type == "Sum" ? "Add" : type, inputs);
   if (type == "Transpose") return transposed(node, x);
   if (type == "ConstantOfShape") {
     const auto* const value = findAttribute(node, "value");
@@ -397,7 +455,8 @@ NumberArrayPtr OnnxNumbers::compute(const ::onnx::NodeProto& node, int depth) {
                     integerOf(node, "upper", 1) != 0);
   if (type == "Slice" && has(2)) return sliced(x, list(1), list(2), list(3), list(4));
   if (type == "Reshape" || type == "Unsqueeze" || type == "Squeeze" || type == "Flatten") {
-    auto shape = extents(node.output(0));
+    auto shape = viewShape(node, x->shape, list(1));
+    if (!shape) shape = extents(node.output(0));
     return shape && numElements(*shape) == numElements(x->shape) ? arrayOf(std::move(*shape), x->values) : nullptr;
   }
   if (!has(1)) return nullptr;

@@ -29,6 +29,10 @@ class OnnxNumbers {
   std::shared_ptr<const NumberArray> of(const std::string& tensor);
   /// The value of a tensor with one element, if it is the same at other extents.
   std::optional<double> number(const std::string& tensor);
+  /// Takes these as the numbers of a tensor, whatever computes it.
+  void give(const std::string& tensor, NumberArray numbers) {
+    m_known[m_reading.source(tensor)] = std::make_shared<const NumberArray>(std::move(numbers));
+  }
   /// Nothing where the graph does not say it.
   std::optional<Shape> extents(const std::string& tensor) const;
   /// The same graph with every symbol doubled: values that follow from extents differ. nullptr: it has no symbols.
@@ -37,7 +41,7 @@ class OnnxNumbers {
  private:
   using Array = std::shared_ptr<const NumberArray>;
   Array find(const std::string& tensor, int depth);
-  Array compute(const ::onnx::NodeProto& node, int depth);
+  Array compute(const ::onnx::NodeProto& node, const std::string& output, int depth);
   Array constant(const ::onnx::TensorProto& tensor) const;
 
   const OnnxReading& m_reading;

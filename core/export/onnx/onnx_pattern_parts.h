@@ -35,6 +35,8 @@ inline bool isSame(Reading graph, Name a, Name b) { return graph.source(a) == gr
 double shortest(double value);
 /// A constant of floating-point numbers; nullptr: it is not one.
 const ::onnx::TensorProto* weight(Reading graph, Name tensor);
+/// The dtype in which nodes read a constant: the model may convert it first.
+DType dtypeRead(Reading graph, Name tensor, const ::onnx::TensorProto& constant);
 /// A constant vector, [H] or [1, .., H].
 const ::onnx::TensorProto* vectorWeight(Reading graph, Name tensor);
 /// One number a column of a tensor with `extent` columns, or one for all.
@@ -55,9 +57,12 @@ Found layerNorm(Reading graph, Name tensor);
 Found rmsNorm(Reading graph, Name tensor);
 /// Without a weight: those of the op are 1.
 Found plainNorm(Reading graph, Name tensor);
+/// The same in any order of operations, found by computing them.
+Found sampledNorm(Reading graph, Name tensor);
 Found l2Normalization(Reading graph, Name tensor);
 Found gate(Reading graph, Name tensor);
 Found activation(Reading graph, Name tensor);
+Found sampledActivation(Reading graph, Name tensor);
 /// Any node with a function in Formula's language.
 Found formula(Reading graph, Name tensor);
 

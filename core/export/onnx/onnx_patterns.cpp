@@ -35,6 +35,11 @@ const ::onnx::TensorProto* vectorWeight(Reading graph, Name tensor) {
   return std::all_of(proto->dims().begin(), last, [](std::int64_t extent) { return extent == 1; }) ? proto : nullptr;
 }
 
+DType dtypeRead(Reading graph, Name tensor, const ::onnx::TensorProto& constant) {
+  const std::optional<DType> read = floatTypeOf(graph.elementType(tensor));
+  return read ? *read : floatTypeOf(constant.data_type()).value_or(DType::F32);
+}
+
 namespace {
 
 /// A constant as it is, or one that a DequantizeLinear reads.
@@ -43,13 +48,14 @@ std::optional<FoundWeight> weightAt(Reading graph, Name tensor, const char* para
   const auto* const node = graph.makerOf("DequantizeLinear", tensor);
   const auto* const codes = node ? graph.constant(inputOf(*node, 0)) : nullptr;
   const auto* const scale = node ? weight(graph, inputOf(*node, 1)) : nullptr;
-  if (!codes || !scale || integerOf(*node, "block_size", 0) != 0 || scale->dims_size() > 1) return std::nullopt;
+  const std::int64_t blockSize = node ? integerOf(*node, "block_size", 0) : 0;
+  if (!codes || !scale || (blockSize == 0 && scale->dims_size() > 1)) return std::nullopt;
   const auto* const zeroPoint = graph.constant(inputOf(*node, 2));
   if (!zeroPoint && !inputOf(*node, 2).empty()) return std::nullopt;
   const std::int64_t axis = integerOf(*node, "axis", 1);
   return FoundWeight{.parameter = parameter,
                      .constant = codes,
-                     .codes = WeightCodes{scale, zeroPoint, axis < 0 ? axis + codes->dims_size() : axis}};
+                     .codes = WeightCodes{scale, zeroPoint, axis < 0 ? axis + codes->dims_size() : axis, blockSize}};
 }
 
 DType typeOf(const FoundWeight& found) {
@@ -86,6 +92,7 @@ struct Product {
   std::optional<FoundWeight> bias = std::nullopt;
   std::optional<DType> dtype = std::nullopt;
   FoundWeight matrix = {};
+  bool isInputQuantized = false;
 };
 
 std::optional<Product> productWith(Reading graph, Name x, Name matrix, bool isTransposed) {
@@ -119,10 +126,41 @@ std::optional<Product> gemm(Reading graph, const ::onnx::NodeProto& node) {
   return product;
 }
 
+/// The codes of a weight, whose scale is a factor behind the product.
+std::optional<FoundWeight> codedFactor(Reading graph, const ::onnx::NodeProto& product, Name scale) {
+  const auto *const codes = graph.constant(inputOf(product, 1)), *const scales = weight(graph, scale);
+  const auto* const zeroPoint = graph.constant(inputOf(product, 3));
+  if (!codes || codes->dims_size() != 2 || !scales || (!zeroPoint && !inputOf(product, 3).empty())) return std::nullopt;
+  return FoundWeight{.parameter = "weight",
+                     .constant = codes,
+                     .isTransposed = true,
+                     .codes = WeightCodes{.scale = scales, .zeroPoint = zeroPoint, .axis = 1}};
+}
+
+/// onnxruntime's dynamic quantization: x is quantized, multiplied as integers, and both scales are factors of the sum.
+std::optional<Product> integerProduct(Reading graph, Name tensor) {
+  return ofTwo(graph, "Mul", tensor, [&](Name converted, Name factor) -> std::optional<Product> {
+    const auto* const cast = graph.makerOf("Cast", converted);
+    const auto* const node = graph.makerOf("MatMulInteger", cast ? inputOf(*cast, 0) : converted);
+    const auto* const quantized = node ? graph.makerOf("DynamicQuantizeLinear", inputOf(*node, 0)) : nullptr;
+    if (!quantized) return std::nullopt;
+    return ofTwo(graph, "Mul", factor, [&](Name scaleOfX, Name scale) -> std::optional<Product> {
+      const auto found = graph.maker(scaleOfX) == quantized ? codedFactor(graph, *node, scale) : std::nullopt;
+      if (!found) return std::nullopt;
+      return Product{.x = inputOf(*quantized, 0),
+                     .in = found->constant->dims(0),
+                     .out = found->constant->dims(1),
+                     .dtype = floatTypeOf(found->codes->scale->data_type()),
+                     .matrix = *found,
+                     .isInputQuantized = true};
+    });
+  });
+}
+
 /// A weight that the model converts is multiplied in the type to which it is converted.
 std::optional<Product> product(Reading graph, Name tensor) {
   const auto *const multiplied = graph.makerOf("MatMul", tensor), *const added = graph.makerOf("Gemm", tensor);
-  if (!multiplied && !added) return std::nullopt;
+  if (!multiplied && !added) return integerProduct(graph, tensor);
   std::optional<Product> found = multiplied ? matMul(graph, *multiplied) : gemm(graph, *added);
   const auto type = floatTypeOf(graph.elementType(inputOf(multiplied ? *multiplied : *added, 1)));
   if (found && type) found->dtype = type;
@@ -140,7 +178,8 @@ std::optional<Product> biasedProduct(Reading graph, Name tensor) {
 }
 
 std::string noteOf(Reading graph, const Product& product) {
-  const bool isWeightCoded = product.matrix.codes.has_value(), isInputCoded = graph.isRequantized(product.x);
+  const bool isWeightCoded = product.matrix.codes.has_value(),
+             isInputCoded = product.isInputQuantized || graph.isRequantized(product.x);
   if (!isWeightCoded && !isInputCoded) return {};
   return fmt::format("{} quantized in the model, but in high precision here. Choose a recipe to quantize.",
                      isWeightCoded && isInputCoded ? "x and the weight are"
@@ -174,7 +213,7 @@ Found bias(Reading graph, Name tensor) {
     return FoundOperation{.operation = "Bias",
                           .attributes = {{"size", size}},
                           .inputs = {{"x", x}},
-                          .dtype = floatTypeOf(proto->data_type()),
+                          .dtype = dtypeRead(graph, vector, *proto),
                           .weights = {{.parameter = "bias", .constant = proto, .isSpread = true}}};
   });
 }
@@ -243,9 +282,9 @@ Found reshape(Reading graph, Name tensor) {
       .operation = "Reshape", .attributes = {{"shape", *shape}}, .inputs = {{"x", inputOf(*node, 0)}}};
 }
 
-constexpr std::array kPatterns = {wholeOperation,  layerNorm,   rmsNorm,    linear, bias, plainNorm,
-                                  l2Normalization, gate,        activation, scale,  sum,  reshape,
-                                  splitColumns,    joinColumns, formula};
+constexpr std::array kPatterns = {
+    wholeOperation, layerNorm,         rmsNorm, plainNorm, l2Normalization, sampledNorm,  linear,      bias,   gate,
+    activation,     sampledActivation, scale,   sum,       reshape,         splitColumns, joinColumns, formula};
 
 }  // namespace
 

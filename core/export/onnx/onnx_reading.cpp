@@ -205,7 +205,8 @@ const std::string* OnnxReading::undone(const ::onnx::NodeProto& node) const {
   const auto made = m_makers.find(node.input(0));
   const ::onnx::NodeProto* const first = made == m_makers.end() ? nullptr : &m_graph.node(made->second);
   if (!first || !isStandard(*first) || first->input_size() == 0) return nullptr;
-  const bool isUndone = (node.op_type() == "DequantizeLinear" && first->op_type() == "QuantizeLinear") ||
+  const bool isQuantizing = first->op_type() == "QuantizeLinear" && !constant(first->input(0));  // not of a weight
+  const bool isUndone = (node.op_type() == "DequantizeLinear" && isQuantizing) ||
                         (node.op_type() == "Transpose" && first->op_type() == "Transpose" && cancel(*first, node));
   return isUndone ? &first->input(0) : nullptr;
 }

@@ -67,8 +67,11 @@ bool isBeside(const fs::path& location) {
 Result<Bytes> externalBytes(const ::onnx::TensorProto& tensor, std::uint64_t size, const fs::path& folder) {
   const std::string location = externalField(tensor, "location");
   const std::optional<std::uint64_t> offset = externalOffset(tensor);
-  if (!isUtf8(location) || !isBeside(location) || !offset)
+  if (location.empty()) return weightError(tensor, "its data are in another file, but the model does not name it.");
+  if (!isUtf8(location) || !isBeside(location))
     return weightError(tensor, "its data are in another file, at a path that is not next to the model.");
+  if (!offset)
+    return weightError(tensor, "its data are in another file, but their offset in it is no number of bytes.");
   const fs::path path = folder / location;
   std::error_code problem;
   const std::uintmax_t fileSize = fs::file_size(path, problem);
@@ -145,7 +148,7 @@ constexpr std::array kCodes = {std::pair(::onnx::TensorProto::INT8, 1), std::pai
                                std::pair(::onnx::TensorProto::INT32, 4)};
 
 template <class T>
-std::vector<double> integersIn(const Bytes& bytes) {
+std::vector<double> integersAs(const Bytes& bytes) {
   std::vector<T> values(bytes.size() / sizeof(T));
   std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
   return {values.begin(), values.end()};
@@ -175,6 +178,21 @@ std::vector<double> unsignedZerosIn(const Bytes& bytes, int mantissaBits, int bi
   return values;
 }
 
+// Source: the ONNX specification. The first of two elements is in the lower four bits.
+constexpr std::int32_t kUint4 = 21, kInt4 = 22;
+
+bool hasHalfBytes(std::int32_t type) { return type == kUint4 || type == kInt4; }
+
+std::vector<double> halfBytesIn(const Bytes& bytes, std::int32_t type, std::int64_t count) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < count && i / 2 < static_cast<std::int64_t>(bytes.size()); ++i) {
+    const auto pair = static_cast<int>(bytes[static_cast<std::size_t>(i / 2)]);
+    const int code = i % 2 == 0 ? pair & 15 : pair >> 4;
+    values.push_back(type == kInt4 && code > 7 ? code - 16 : code);
+  }
+  return values;
+}
+
 bool isOf8Bits(std::int32_t type) {
   return type == onnxType(ElementFormat::E4M3) || type == onnxType(ElementFormat::E5M2) || type == kE4m3Fnuz ||
          type == kE5m2Fnuz;
@@ -182,11 +200,11 @@ bool isOf8Bits(std::int32_t type) {
 
 std::vector<double> codesIn(const Bytes& bytes, std::int32_t type) {
   switch (type) {
-    case ::onnx::TensorProto::INT8: return integersIn<std::int8_t>(bytes);
-    case ::onnx::TensorProto::UINT8: return integersIn<std::uint8_t>(bytes);
-    case ::onnx::TensorProto::INT16: return integersIn<std::int16_t>(bytes);
-    case ::onnx::TensorProto::UINT16: return integersIn<std::uint16_t>(bytes);
-    case ::onnx::TensorProto::INT32: return integersIn<std::int32_t>(bytes);
+    case ::onnx::TensorProto::INT8: return integersAs<std::int8_t>(bytes);
+    case ::onnx::TensorProto::UINT8: return integersAs<std::uint8_t>(bytes);
+    case ::onnx::TensorProto::INT16: return integersAs<std::int16_t>(bytes);
+    case ::onnx::TensorProto::UINT16: return integersAs<std::uint16_t>(bytes);
+    case ::onnx::TensorProto::INT32: return integersAs<std::int32_t>(bytes);
     case kE4m3Fnuz: return unsignedZerosIn(bytes, 3, 8);
     case kE5m2Fnuz: return unsignedZerosIn(bytes, 2, 16);
     default: break;
@@ -199,6 +217,11 @@ Result<std::vector<double>> numbersOf(const ::onnx::TensorProto& tensor, const f
   const Shape shape = shapeOf(tensor);
   const std::int64_t count = numElements(shape);
   const std::optional<DType> dtype = floatTypeOf(tensor.data_type());
+  if (hasHalfBytes(tensor.data_type())) {
+    const Result<Bytes> halves = elementBytes(tensor, folder);
+    if (!halves) return halves.error();
+    return halfBytesIn(*halves, tensor.data_type(), count);
+  }
   const bool isInMessage = !dtype && tensor.int32_data_size() > 0;
   if (isInMessage && tensor.int32_data_size() == count)
     return isOf8Bits(tensor.data_type()) ? codesIn(narrowed(tensor), tensor.data_type())
@@ -219,7 +242,7 @@ Result<std::vector<double>> numbersOf(const ::onnx::TensorProto& tensor, const f
   return values;
 }
 
-/// One scale for all, or one for each index of the axis.
+/// One scale for all, or one for each index of the axis, or for each block along it.
 Result<std::vector<double>> dequantized(const FoundWeight& weight, const fs::path& folder) {
   const WeightCodes& codes = *weight.codes;
   Result<std::vector<double>> values = numbersOf(*weight.constant, folder);
@@ -229,17 +252,13 @@ Result<std::vector<double>> dequantized(const FoundWeight& weight, const fs::pat
   for (const auto* const read : {&std::as_const(values), &scales, &std::as_const(zeros)})
     if (!*read) return read->error();
   const Shape shape = shapeOf(*weight.constant);
-  std::int64_t inner = 1, extent = 1;
-  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-    if (static_cast<std::int64_t>(axis) == codes.axis) extent = shape[axis];
-    if (static_cast<std::int64_t>(axis) > codes.axis) inner *= shape[axis];
-  }
+  const std::int64_t expected = numScales(shape, codes.axis, codes.blockSize);
   for (const std::size_t count : {scales->size(), zeros->size()})
-    if (count != 1 && static_cast<std::int64_t>(count) != extent)
+    if (count != 1 && static_cast<std::int64_t>(count) != expected)
       return weightError(*weight.constant,
-                         fmt::format("it has {} scales or zero points, but expected 1 or {}.", count, extent));
+                         fmt::format("it has {} scales or zero points, but expected 1 or {}.", count, expected));
   for (std::size_t i = 0; i < values->size(); ++i) {
-    const auto index = static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner % extent);
+    const std::size_t index = scaleIndex(shape, static_cast<std::int64_t>(i), codes.axis, codes.blockSize);
     (*values)[i] -= (*zeros)[zeros->size() == 1 ? 0 : index];
     (*values)[i] *= (*scales)[scales->size() == 1 ? 0 : index];
   }
@@ -266,6 +285,14 @@ Result<Tensor> computedWeight(const FoundWeight& weight, const TensorSpec& spec,
   return Tensor::fromDoubles(spec, *values);
 }
 
+/// A gate takes the halves of the columns of such a layer in the other order.
+Result<Tensor> readSwapped(FoundWeight weight, const TensorSpec& spec, const fs::path& folder) {
+  weight.areHalvesSwapped = false;
+  Result<Tensor> read = readWeight(weight, spec, folder);
+  if (read) std::ranges::rotate(read->data, read->data.begin() + static_cast<std::ptrdiff_t>(read->data.size() / 2));
+  return read;
+}
+
 Result<Tensor> readStacked(const FoundWeight& weight, const TensorSpec& spec, const fs::path& folder) {
   TensorSpec half = spec;
   half.shape[0] /= 2;
@@ -283,6 +310,7 @@ Result<Tensor> readStacked(const FoundWeight& weight, const TensorSpec& spec, co
 }  // namespace
 
 Result<Tensor> readWeight(const FoundWeight& weight, const TensorSpec& spec, const std::filesystem::path& folder) {
+  if (weight.areHalvesSwapped) return readSwapped(weight, spec, folder);
   if (weight.below) return readStacked(weight, spec, folder);
   if (!weight.constant && weight.fill == 0.0) return Tensor::zeros(spec);
   if (!weight.constant)
@@ -327,12 +355,42 @@ std::int64_t elementSize(std::int32_t type) {
   }
 }
 
+std::int64_t sizeInBytes(const ::onnx::TensorProto& tensor) {
+  const std::int64_t count = numElements(shapeOf(tensor));
+  return hasHalfBytes(tensor.data_type()) ? (count + 1) / 2 : count * elementSize(tensor.data_type());
+}
+
+std::int64_t numScales(const Shape& shape, std::int64_t axis, std::int64_t blockSize) {
+  if (axis < 0 || axis >= static_cast<std::int64_t>(shape.size())) return 1;
+  const std::int64_t extent = shape[static_cast<std::size_t>(axis)];
+  if (blockSize <= 0) return extent;
+  return extent == 0 ? 0 : numElements(shape) / extent * ((extent - 1) / blockSize + 1);
+}
+
+std::size_t scaleIndex(const Shape& shape, std::int64_t element, std::int64_t axis, std::int64_t blockSize) {
+  std::int64_t inner = 1, extent = 1;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (static_cast<std::int64_t>(i) == axis) extent = shape[i];
+    if (static_cast<std::int64_t>(i) > axis) inner *= shape[i];
+  }
+  const std::int64_t index = element / inner % extent;
+  if (blockSize <= 0) return static_cast<std::size_t>(index);
+  const std::int64_t numBlocks = (extent - 1) / blockSize + 1, outer = element / inner / extent;
+  return static_cast<std::size_t>((outer * numBlocks + index / blockSize) * inner + element % inner);
+}
+
+std::optional<std::vector<double>> integersIn(const ::onnx::TensorProto& tensor, const std::vector<std::byte>& bytes) {
+  const std::int32_t type = tensor.data_type();
+  if (hasHalfBytes(type)) return halfBytesIn(bytes, type, numElements(shapeOf(tensor)));
+  const bool isInteger = std::ranges::find(kCodes, type, [](const auto& each) { return each.first; }) != kCodes.end();
+  return isInteger ? std::optional(codesIn(bytes, type)) : std::nullopt;
+}
+
 /// Smaller elements than 32 bits have the message's list of int32, each in one.
 Result<std::vector<std::byte>> elementBytes(const ::onnx::TensorProto& constant, const std::filesystem::path& folder) {
-  const std::int64_t width = elementSize(constant.data_type());
-  const std::int64_t count = numElements(shapeOf(constant));
+  const std::int64_t width = hasHalfBytes(constant.data_type()) ? 1 : elementSize(constant.data_type());
   if (width == 0) return weightError(constant, "its elements have no fixed size, such as strings.");
-  const auto size = static_cast<std::uint64_t>(count * width);
+  const auto size = static_cast<std::uint64_t>(sizeInBytes(constant));
   Bytes bytes;
   if (constant.int64_data_size() > 0)
     bytes = bytesOf(constant.int64_data().data(), static_cast<std::size_t>(constant.int64_data_size()));

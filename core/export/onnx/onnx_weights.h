@@ -21,6 +21,7 @@ struct WeightCodes {
   const ::onnx::TensorProto* scale = nullptr;      // one element, or one for each index of the axis
   const ::onnx::TensorProto* zeroPoint = nullptr;  // nullptr: 0
   std::int64_t axis = 0;                           // of the constant as the model has it
+  std::int64_t blockSize = 0;                      // along the axis; 0: no blocks
 };
 
 /// A parameter of an op, such as "weight", and the constant of a graph that holds it.
@@ -32,6 +33,7 @@ struct FoundWeight {
   double factor = 1.0;    // of each element, such as alpha and beta of Gemm
   bool isSpread = false;  // extents of one are dropped, and a single element is broadcast
   std::optional<WeightCodes> codes = std::nullopt;
+  bool areHalvesSwapped = false;                       // the second half of the rows comes first
   std::shared_ptr<const FoundWeight> below = nullptr;  // the following rows, from another constant in the same form
 };
 
@@ -40,7 +42,15 @@ struct FoundWeight {
 /// or are outside of the folder.
 Result<Tensor> readWeight(const FoundWeight& weight, const TensorSpec& spec, const std::filesystem::path& folder);
 
-/// Size of an element type, in bytes; 0: the type has no fixed size, such as strings.
+/// How many scales a quantized tensor has along an axis, or in blocks along it, and the one of an element.
+std::int64_t numScales(const Shape& shape, std::int64_t axis, std::int64_t blockSize);
+std::size_t scaleIndex(const Shape& shape, std::int64_t element, std::int64_t axis, std::int64_t blockSize);
+/// Elements of integer types of up to 32 bits, from raw data. Nothing: it is another type.
+std::optional<std::vector<double>> integersIn(const ::onnx::TensorProto& tensor, const std::vector<std::byte>& bytes);
+
+/// Bytes of a tensor; 0: its type has no fixed size, such as strings.
+std::int64_t sizeInBytes(const ::onnx::TensorProto& tensor);
+/// Size of an element type, in bytes; 0: the type has no fixed size, such as strings, or two elements share a byte.
 std::int64_t elementSize(std::int32_t type);
 /// The elements of any constant, as raw_data has them. Errors: as readWeight().
 Result<std::vector<std::byte>> elementBytes(const ::onnx::TensorProto& constant, const std::filesystem::path& folder);

@@ -33,18 +33,18 @@ class LookedUpRow {
   template <class Function>
   __device__ void forEachPlace(const Function& f) {
     m_reader.holdAsItIs();
-    device::forEachPlace<Share>(m_cols, [&](int packet, std::int64_t col, bool isInside) {
+    device::forEachPlace<Share>(m_cols, 0, [&](int packet, std::int64_t col, bool isInside) {
       float x[Share::kVector];
       if (isInside) m_reader.take(packet, col, x);
       f(packet, col, isInside, x);
     });
   }
 
-  /// f(x)
+  /// f(col, x)
   template <class Function>
   __device__ void forEach(const Function& f) {
-    forEachPlace([&](int, std::int64_t, bool isInside, const float(&x)[Share::kVector]) {
-      if (isInside) f(x);
+    forEachPlace([&](int, std::int64_t col, bool isInside, const float(&x)[Share::kVector]) {
+      if (isInside) f(col, x);
     });
   }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <stdexcept>
 
@@ -195,6 +196,22 @@ class Model {
       attribute.set_type(::onnx::AttributeProto::INT);
       attribute.set_i(value);
     }
+    return *this;
+  }
+
+  /// Elements as TensorProto stores them in its list of int32.
+  Model& codes(const std::string& name, int type, const Shape& shape, const std::vector<int>& elements) {
+    auto& tensor = *m_model.mutable_graph()->add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(type);
+    for (const std::int64_t extent : shape) tensor.add_dims(extent);
+    for (const int element : elements) tensor.add_int32_data(element);
+    return *this;
+  }
+
+  /// The domain of the last node.
+  Model& domain(const std::string& name) {
+    m_model.mutable_graph()->mutable_node()->rbegin()->set_domain(name);
     return *this;
   }
 
@@ -781,6 +798,18 @@ TEST(OnnxImport, RefusesTwoProducersOfOneTensor) {
   EXPECT_EQ(operationsOf(older.cut()), Texts{"Linear"}) << "the default of an input, as before IR version 4";
 }
 
+TEST(OnnxImport, NamesFunctionsThatCallThemselves) {
+  ::onnx::ModelProto model;
+  model.ParseFromString(Model().input("x", {"4"}).node("R", {"x"}, {"y"}).domain("own").output("y").bytes());
+  auto& function = *model.add_functions();
+  function.set_name("R");
+  function.set_domain("own");
+  *function.add_node() = model.graph().node(0);
+  const Result<ImportedPipeline> imported = importOnnxModel(model.SerializeAsString(), "other.onnx");
+  ASSERT_FALSE(imported);
+  EXPECT_TRUE(has(imported.error().message, "the function R calls itself")) << imported.error().message;
+}
+
 TEST(OnnxImport, CountsNodesAndTensorsWithoutProducerApart) {
   Model model;
   model.input("x", {"4", "8"}).node("MatMul", {"x", "nothing"}, {"y"}).output("y");
@@ -828,6 +857,163 @@ std::string mutated(std::string bytes) {
     }
   }
   return bytes;
+}
+
+// ---- any order of operations
+
+/// With its weights, by name.
+std::map<std::string, std::vector<double>> weightsOf(const Model& model) {
+  const Result<ImportedPipeline> imported =
+      importOnnxModel(model.bytes(), "other.onnx", {.isStrict = true, .takesWeights = true});
+  if (!imported) throw std::invalid_argument(imported.error().message);
+  if (imported->weightsProblem) throw std::invalid_argument(imported->weightsProblem->message);
+  std::map<std::string, std::vector<double>> weights;
+  for (const auto& [name, tensor] : imported->weights) weights[name] = tensor.toDoubles();
+  return weights;
+}
+
+/// x [4, 8], gamma of 0.5, beta of 0.25, and mean, the mean of x.
+Model normOf(const char* variance) {
+  Model model;
+  model.input("x", {"4", "8"}).weight("gamma", {8}).weight("beta", {8}, 0.25F).number("eps", 1e-3F).number("two", 2);
+  model.axes("axes", -1).node("ReduceMean", {"x", "axes"}, {"mean"});
+  if (variance == std::string("of squares"))
+    return model.node("Mul", {"x", "x"}, {"squares"})
+        .node("ReduceMean", {"squares", "axes"}, {"all"})
+        .node("Mul", {"mean", "mean"}, {"square"})
+        .node("Sub", {"all", "square"}, {"variance"});
+  return model.node("ReduceMean", {"x", "axes"}, {"again"})
+      .node("Sub", {"x", "again"}, {"difference"})
+      .node("Mul", {"difference", "difference"}, {"squares"})
+      .node("ReduceMean", {"squares", "axes"}, {"variance"});
+}
+
+/// x (gamma / root) + (beta - mean (gamma / root)), as Keras writes it.
+Model& asKeras(Model& model) {
+  return model.node("Add", {"variance", "eps"}, {"shifted"})
+      .node("Sqrt", {"shifted"}, {"root"})
+      .node("Reciprocal", {"root"}, {"r"})
+      .node("Mul", {"r", "gamma"}, {"factor"})
+      .node("Mul", {"x", "factor"}, {"scaled"})
+      .node("Mul", {"mean", "factor"}, {"moved"})
+      .node("Sub", {"beta", "moved"}, {"rest"})
+      .node("Add", {"scaled", "rest"}, {"y"})
+      .output("y");
+}
+
+/// (x - mean) / root * gamma + beta, as PyTorch writes it for a model that has no layer for it.
+Model& asPyTorch(Model& model) {
+  return model.node("Sub", {"x", "mean"}, {"centred"})
+      .node("Add", {"eps", "variance"}, {"shifted"})
+      .node("Sqrt", {"shifted"}, {"root"})
+      .node("Div", {"centred", "root"}, {"n"})
+      .node("Mul", {"gamma", "n"}, {"g"})
+      .node("Add", {"g", "beta"}, {"y"})
+      .output("y");
+}
+
+TEST(OnnxImport, ReadsLayerNormInAnyOrder) {
+  for (const char* const variance : {"of squares", "of differences"})
+    for (Model& (*const rest)(Model&) : {asKeras, asPyTorch}) {
+      Model model = normOf(variance);
+      rest(model);
+      const Result<ImportedPipeline> imported = model.imported();
+      EXPECT_EQ(operationsOf(imported), Texts{"LayerNorm"}) << variance;
+      EXPECT_EQ(imported->document.ops()[0].attributes["eps"], 1e-3);
+      const auto weights = weightsOf(model);
+      EXPECT_EQ(weights.at("y.weight"), std::vector<double>(8, 0.5));
+      EXPECT_EQ(weights.at("y.bias"), std::vector<double>(8, 0.25));
+    }
+}
+
+TEST(OnnxImport, ReadsFactorsOfNormsInAnyOrder) {
+  Model rms;  // x (gamma / root)
+  rms.input("x", {"4", "8"}).weight("gamma", {8}).number("two", 2).number("eps", 0.25F).axes("axes", -1);
+  rms.node("Pow", {"x", "two"}, {"squares"}).node("ReduceMean", {"squares", "axes"}, {"mean"}, {{"keepdims", 0}});
+  rms.node("Unsqueeze", {"mean", "axes"}, {"kept"}).node("Add", {"kept", "eps"}, {"shifted"});
+  rms.node("Sqrt", {"shifted"}, {"root"}).node("Div", {"gamma", "root"}, {"factor"});
+  rms.node("Mul", {"x", "factor"}, {"y"}).output("y");
+  EXPECT_EQ(operationsOf(rms.imported()), Texts{"RMSNorm"});
+
+  Model l2;  // x / max(|x|, eps)
+  l2.input("x", {"4", "8"}).number("eps", 1e-12F).axes("axes", -1).node("ReduceL2", {"x", "axes"}, {"norm"});
+  l2.node("Clip", {"norm", "eps"}, {"least"}).node("Shape", {"x"}, {"shape"}).node("Expand", {"least", "shape"}, {"e"});
+  l2.node("Div", {"x", "e"}, {"y"}).output("y");
+  EXPECT_EQ(operationsOf(l2.imported()), Texts{"L2Normalization"});
+}
+
+TEST(OnnxImport, ReadsActivationsInAnyOrder) {
+  Model gelu;  // x / 2 + x / 2 erf(x / sqrt(2)), with a root that the model computes
+  gelu.input("x", {"4", "8"}).number("half", 0.5F).number("two", 2).node("Sqrt", {"two"}, {"root"});
+  gelu.node("Div", {"x", "root"}, {"d"}).node("Erf", {"d"}, {"e"}).node("Mul", {"half", "x"}, {"h"});
+  gelu.node("Mul", {"e", "h"}, {"m"}).node("Add", {"h", "m"}, {"y"}).output("y");
+  EXPECT_EQ(operationsOf(gelu.imported()), Texts{"GELU"});
+
+  Model silu;  // x / (1 + exp(-x))
+  silu.input("x", {"4", "8"}).number("one", 1).node("Neg", {"x"}, {"n"}).node("Exp", {"n"}, {"e"});
+  silu.node("Add", {"e", "one"}, {"d"}).node("Div", {"x", "d"}, {"y"}).output("y");
+  EXPECT_EQ(operationsOf(silu.imported()), Texts{"SiLU"});
+
+  Model relu;
+  relu.input("x", {"4", "8"}).number("zero", 0).axes("axes", 0).node("Clip", {"x", "zero"}, {"c"});
+  relu.node("Unsqueeze", {"c", "axes"}, {"y"}).output("y");
+  EXPECT_EQ(operationsOf(relu.imported()), (Texts{"ReLU", "Reshape"}));
+}
+
+// y = a sigmoid(b) of a layer's columns [a, b]: GLU activates the first half, so that the halves of rows are swapped.
+TEST(OnnxImport, SwapsTheHalvesOfALayerWhoseSecondHalfIsActivated) {
+  Model model;
+  model.input("x", {"4", "8"}).weight("one", {2, 8}, 1.0F).weight("three", {2, 8}, 3.0F);
+  model.node("Concat", {"one", "three"}, {"w"}, {{"axis", 0}}).node("Gemm", {"x", "w"}, {"h"}, {{"transB", 1}});
+  model.node("Split", {"h"}, {"a", "b"}, {{"axis", -1}, {"num_outputs", 2}}).node("Sigmoid", {"b"}, {"s"});
+  model.node("Mul", {"a", "s"}, {"y"}).output("y");
+  EXPECT_EQ(operationsOf(model.imported()), (Texts{"Linear", "GLU"}));
+  std::vector<double> expected(16, 3.0);
+  expected.resize(32, 1.0);
+  EXPECT_EQ(weightsOf(model).at("h.weight"), expected);
+}
+
+// ---- weights that a model computes
+
+TEST(OnnxImport, ComputesWeightsFromConstants) {
+  Model model;  // w + 2 a b: 0.5 + 2 (0.5 0.25 + 0.5 0.25)
+  model.input("x", {"4", "8"}).weight("w", {8, 3}).weight("a", {8, 2}).weight("b", {2, 3}, 0.25F).number("two", 2);
+  model.node("MatMul", {"a", "b"}, {"ab"}).node("Mul", {"ab", "two"}, {"scaled"}).node("Add", {"w", "scaled"}, {"sum"});
+  model.node("MatMul", {"x", "sum"}, {"y"}).output("y");
+  EXPECT_EQ(operationsOf(model.imported()), Texts{"Linear"});
+  EXPECT_EQ(weightsOf(model).at("y.weight"), std::vector<double>(24, 1.0));
+}
+
+// Two elements of four bits in a byte, the first one in the lower half; one scale for two rows.
+TEST(OnnxImport, ReadsWeightsOfFourBitsInBlocks) {
+  constexpr int kInt4 = 22;
+  Model model;
+  model.input("x", {"4", "4"}).codes("w", kInt4, {4, 1}, {0x71, 0xF8}).weight("scale", {2, 1}, 0.5F);
+  model.node("DequantizeLinear", {"w", "scale"}, {"d"}, {{"axis", 0}, {"block_size", 2}});
+  model.node("MatMul", {"x", "d"}, {"y"}).output("y");
+  EXPECT_EQ(weightsOf(model).at("y.weight"), (std::vector<double>{0.5, 3.5, -4.0, -0.5}));
+}
+
+// (q W) (scale of q) (scale of W), as onnxruntime's quantize_dynamic writes it.
+TEST(OnnxImport, ReadsLayersOfDynamicQuantization) {
+  Model model;
+  model.input("x", {"4", "2"}).codes("w", 3, {2, 1}, {3, -4}).weight("scale", {1}, 0.5F).codes("zero", 3, {}, {1});
+  model.node("DynamicQuantizeLinear", {"x"}, {"q", "s", "z"});
+  model.node("MatMulInteger", {"q", "w", "z", "zero"}, {"sum"}).node("Cast", {"sum"}, {"wide"}, {{"to", 1}});
+  model.node("Mul", {"s", "scale"}, {"factor"}).node("Mul", {"wide", "factor"}, {"y"}).output("y");
+  const Result<ImportedPipeline> imported = model.imported();
+  EXPECT_EQ(operationsOf(imported), Texts{"Linear"});
+  EXPECT_TRUE(has(imported->notes.front(), "x and the weight are quantized in the model")) << imported->notes.front();
+  EXPECT_EQ(weightsOf(model).at("y.weight"), (std::vector<double>{1.0, -2.5}));
+}
+
+TEST(OnnxImport, ReadsASumWithANormWhoseStatisticsNobodyReads) {
+  Model model;
+  model.input("x", {"4", "8"}).input("skip", {"4", "8"}).weight("g", {8}).weight("b", {8});
+  model.node("SkipLayerNormalization", {"x", "skip", "g", "b"}, {"y", "mean", "inverse"}).domain("com.microsoft");
+  const Result<ImportedPipeline> imported = model.output("y").imported();
+  EXPECT_EQ(operationsOf(imported), (Texts{"AddExtraInput", "LayerNorm"}));
+  EXPECT_EQ(imported->document.ops()[1].attributes["eps"], 1e-12) << "onnxruntime's default";
 }
 
 TEST(OnnxImport, MutatedModelsGiveAPipelineOrASentence) {

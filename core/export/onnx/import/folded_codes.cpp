@@ -39,12 +39,14 @@ std::optional<::onnx::TensorProto> dequantized(const OnnxReading& graph, const :
   const auto* const scale = graph.constant(inputOf(node, 1));
   const auto* const zeroPoint = graph.constant(inputOf(node, 2));
   const std::optional<DType> dtype = scale ? floatTypeOf(scale->data_type()) : std::nullopt;
-  const bool isKnown = codes && dtype && scale->dims_size() <= 1 && (zeroPoint || inputOf(node, 2).empty());
-  if (!isKnown || integerOf(node, "block_size", 0) != 0 || numElements(shapeOf(*codes)) > kMostElements)
+  const std::int64_t blockSize = integerOf(node, "block_size", 0);
+  const bool isKnown = codes && dtype && (scale->dims_size() <= 1 || blockSize > 0);
+  if (!isKnown || (!zeroPoint && !inputOf(node, 2).empty()) || numElements(shapeOf(*codes)) > kMostElements)
     return std::nullopt;
   const std::int64_t axis = integerOf(node, "axis", 1);
-  const FoundWeight weight{.constant = codes,
-                           .codes = WeightCodes{scale, zeroPoint, axis < 0 ? axis + codes->dims_size() : axis}};
+  const FoundWeight weight{
+      .constant = codes,
+      .codes = WeightCodes{scale, zeroPoint, axis < 0 ? axis + codes->dims_size() : axis, blockSize}};
   const Result<Tensor> numbers = readWeight(weight, {.dtype = *dtype, .shape = shapeOf(*codes)}, folder);
   if (!numbers) return std::nullopt;
   ::onnx::TensorProto constant;
@@ -144,6 +146,17 @@ std::optional<::onnx::TensorProto> quantized(const OnnxReading& graph, const ::o
 }
 
 }  // namespace
+
+void standardizeQuantization(::onnx::GraphProto& graph) {
+  const OnnxReading reading(graph);
+  for (auto& node : *graph.mutable_node()) {
+    const bool isDequantizing = node.op_type() == "DequantizeLinear";
+    if (node.domain() != "com.microsoft" || !(isDequantizing || node.op_type() == "QuantizeLinear")) continue;
+    const auto* const codes = isDequantizing ? reading.constant(inputOf(node, 0)) : nullptr;
+    const auto* const zeroPoint = reading.constant(inputOf(node, 2));
+    if (codes || !zeroPoint || elementSize(zeroPoint->data_type()) == 1) node.clear_domain();
+  }
+}
 
 void foldSmallCodes(::onnx::GraphProto& graph, const std::filesystem::path& folder) {
   foldNodes(graph, "QuantizeLinear", [reading = OnnxReading(graph), &folder](const ::onnx::NodeProto& node) {

@@ -8,6 +8,10 @@
 
 namespace fuseline {
 
+/// Makes QuantizeLinear and DequantizeLinear of onnxruntime, which allow more types, the standard ones, if they are of
+/// 8 bits or of a weight.
+void standardizeQuantization(::onnx::GraphProto& graph);
+
 /// Replaces DequantizeLinear nodes of small constants, as of a norm's weight or a table of biases, by constants in the
 /// type of their scales. Matrices of layers keep their codes, which are read when they are needed. folder: of external
 /// data.

@@ -14,6 +14,7 @@
 #include "core/support/text.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -120,6 +121,7 @@ void PipelineWriter::addNotes(std::vector<std::string>& notes, const Graph& grap
     notes.push_back(fmt::format(
         "Outputs of the model that are also its inputs or constants are left out, also by `export --to onnx`: {}.",
         nameList(shownAll(passed))));
+  addSharedNotes(notes, places);
   addSymbolNotes(notes);
 }
 
@@ -132,6 +134,21 @@ std::vector<std::string> PipelineWriter::passedOutputs() const {
     if (!isMade && !isComputed) names.push_back(output.name());
   }
   return names;
+}
+
+/// Each op has parameters of its own.
+void PipelineWriter::addSharedNotes(std::vector<std::string>& notes, const FoldedPlaces& places) const {
+  std::map<std::string, std::vector<std::string>> readers;  // of constants
+  for (const ImportedOperation& each : m.graph.operations)
+    for (const FoundWeight& weight : each.found.weights)
+      if (weight.constant && numElements(shapeOf(*weight.constant)) > 1)
+        readers[weight.constant->name()].push_back(each.id);
+  std::map<std::string, std::string> shared;  // names of weights, by their readers
+  for (const auto& [constant, ops] : readers)
+    if (ops.size() > 1) shared.emplace(nameList(places.of(ops)), shown(constant));
+  for (const auto& [ops, constant] : shared)
+    notes.push_back(fmt::format(
+        "{} share {} in the model; each has its own copy here, and training changes them apart.", ops, constant));
 }
 
 void PipelineWriter::addSymbolNotes(std::vector<std::string>& notes) const {

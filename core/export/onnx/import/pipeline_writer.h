@@ -47,6 +47,7 @@ class PipelineWriter {
   FoldedPlaces fold(ImportedPipeline& imported) const;
   void addNotes(std::vector<std::string>& notes, const Graph& graph, const FoldedPlaces& places) const;
   std::vector<std::string> passedOutputs() const;
+  void addSharedNotes(std::vector<std::string>& notes, const FoldedPlaces& places) const;
   void addSymbolNotes(std::vector<std::string>& notes) const;
   std::map<std::string, std::string> tensorNames(const FoldedPlaces& places) const;
   std::optional<FoundWeight> weightOf(const Node& node, int slot) const;

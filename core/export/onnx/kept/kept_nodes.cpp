@@ -412,7 +412,7 @@ Result<Tensor> keptTensor(const KeptConstant& constant, const std::filesystem::p
 }
 
 Result<void> fillKept(::onnx::TensorProto& initializer, const Tensor& tensor, std::string_view name) {
-  const std::int64_t size = numElements(shapeOf(initializer)) * elementSize(initializer.data_type());
+  const std::int64_t size = sizeInBytes(initializer);
   if (size != static_cast<std::int64_t>(tensor.data.size()))
     return Error{
         fmt::format("{}: the given tensor has {} bytes, but the kept nodes need {}.", name, tensor.data.size(), size)};
