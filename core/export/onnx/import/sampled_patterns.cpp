@@ -34,6 +34,7 @@ struct Sampled {
   std::string x;
   std::vector<std::string> vectors;  // constants, as nodes read them
   std::vector<std::string> scalars;  // constants with one element
+  Shape reshaped;                    // a constant shape on the way
   bool hasReduction = false;
   bool hasFunction = false;
 };
@@ -68,6 +69,7 @@ class SampledWalk {
     if (!m_graph.makerOf(type, tensor) || !(isReduction || isFunction || isAmong(kOtherNodes, type))) return false;
     m_sampled.hasReduction = m_sampled.hasReduction || isReduction;
     m_sampled.hasFunction = m_sampled.hasFunction || isFunction;
+    if (type == "Reshape") m_sampled.reshaped = m_graph.integers(inputOf(node, 1)).value_or(m_sampled.reshaped);
     for (const std::string& input : node.input()) {
       if (input.empty()) continue;
       if (!m_graph.constant(input))
@@ -118,11 +120,15 @@ double exactNumber(Reading graph, Name scalar) {
 
 constexpr std::int64_t kLongestRow = 1 << 15;
 
-/// With one element along axes that are symbols, or all but the last one if x is large.
-Shape sampleShape(const ::onnx::TypeProto::Tensor& type, std::int64_t extent) {
-  Shape shape;
-  for (const auto& axis : type.shape().dim())
-    shape.push_back(axis.has_dim_value() && axis.dim_value() > 0 ? std::min(axis.dim_value(), kLongestRow) : 1);
+/// With one element along axes that are symbols, or all but the last one if x is large. A Reshape among the nodes may
+/// have numbers for these symbols.
+Shape sampleShape(const ::onnx::TypeProto::Tensor& type, const Shape& reshaped, std::int64_t extent) {
+  Shape shape(static_cast<std::size_t>(type.shape().dim_size()), 1);
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const auto& axis = type.shape().dim(static_cast<int>(i));
+    const std::int64_t other = reshaped.size() == shape.size() ? reshaped[i] : 1;
+    shape[i] = std::clamp<std::int64_t>(axis.has_dim_value() ? axis.dim_value() : other, 1, kLongestRow);
+  }
   std::int64_t size = 1;
   for (const std::int64_t each : shape) size = std::min(size * each, kLongestRow + 1);
   if (size > kLongestRow) shape.assign(shape.size(), 1);
@@ -135,7 +141,7 @@ std::optional<Sample> sampleOf(Reading graph, Name tensor, const Sampled& sample
   const auto extent = lastExtent(graph, sampled.x);
   if (!type || !extent || *extent < 1 || *extent > kLongestRow || !floatTypeOf(type->elem_type())) return std::nullopt;
   if (!mayHaveSameShape(graph, tensor, sampled.x)) return std::nullopt;
-  const Shape shape = sampleShape(*type, *extent);
+  const Shape shape = sampleShape(*type, sampled.reshaped, *extent);
   OnnxNumbers numbers(graph, {}, {});
   Sample sample{.x = sampleNumbers(numElements(shape), 0.0, scale, shift), .y = {}, .vectors = {}};
   numbers.give(sampled.x, {shape, sample.x});
