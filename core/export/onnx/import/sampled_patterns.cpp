@@ -161,6 +161,9 @@ std::optional<Sample> sampleOf(Reading graph, Name tensor, const Sampled& sample
   return sample;
 }
 
+/// Beyond the limits of a Clip, such as those of f16.
+constexpr double kHuge = 1e6;
+
 bool isClose(const Values& a, const Values& b, double tolerance) {
   double largest = 0.0, difference = 0.0;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -229,10 +232,12 @@ std::optional<SampledNorm> normOf(Reading graph, Name tensor, const Sampled& sam
   // A row with small numbers tells which of the constants is eps.
   const auto large = sampleOf(graph, tensor, sampled, 1.0, 0.1);
   const auto small = large ? sampleOf(graph, tensor, sampled, 1e-3, 0.1) : std::nullopt;
-  if (!small || small->x.size() < 2) return std::nullopt;
+  const auto huge = small ? sampleOf(graph, tensor, sampled, kHuge, 0.1) : std::nullopt;
+  if (!huge || huge->x.size() < 2) return std::nullopt;
   for (const SampledNorm& norm : candidatesOf(graph, sampled))
     if (isClose(large->y, computed(norm, *large), kNormTolerance) &&
-        isClose(small->y, computed(norm, *small), kNormTolerance))
+        isClose(small->y, computed(norm, *small), kNormTolerance) &&
+        isClose(huge->y, computed(norm, *huge), kNormTolerance))
       return norm;
   return std::nullopt;
 }
@@ -284,14 +289,15 @@ Found activationOf(Reading graph, Name tensor, const Sampled& sampled) {
   if (!sampled.hasFunction || sampled.hasReduction || !sampled.vectors.empty()) return std::nullopt;
   const auto large = sampleOf(graph, tensor, sampled, 6.0, 0.0), small = sampleOf(graph, tensor, sampled, 1.0, 0.0);
   constexpr std::size_t kFewest = 8;  // fewer numbers may fit by chance
-  if (!large || !small || large->x.size() < kFewest) return std::nullopt;
+  const auto huge = sampleOf(graph, tensor, sampled, kHuge, 0.0);
+  if (!large || !small || !huge || large->x.size() < kFewest) return std::nullopt;
   for (const SampledActivation& each : kSampledActivations) {
     const auto isAlike = [&](const Sample& sample) {
       Values y = sample.x;
       for (double& value : y) value = each.function(value);
       return isClose(sample.y, y, kActivationTolerance);
     };
-    if (!isAlike(*large) || !isAlike(*small)) continue;
+    if (!isAlike(*large) || !isAlike(*small) || !isAlike(*huge)) continue;
     FoundOperation found{.operation = each.operation, .inputs = {{"x", sampled.x}}};
     if (each.approximate) found.attributes["approximate"] = each.approximate;
     return found;
