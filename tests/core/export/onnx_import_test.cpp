@@ -958,6 +958,10 @@ TEST(OnnxImport, ReadsActivationsInAnyOrder) {
   relu.input("x", {"4", "8"}).number("zero", 0).axes("axes", 0).node("Clip", {"x", "zero"}, {"c"});
   relu.node("Unsqueeze", {"c", "axes"}, {"y"}).output("y");
   EXPECT_EQ(operationsOf(relu.imported()), (Texts{"ReLU", "Reshape"}));
+
+  Model relu6;
+  relu6.input("x", {"4", "8"}).number("zero", 0).number("six", 6).node("Clip", {"x", "zero", "six"}, {"y"}).output("y");
+  EXPECT_EQ(operationsOf(relu6.imported()), Texts{"Formula"});
 }
 
 // y = a sigmoid(b) of a layer's columns [a, b]: GLU activates the first half, so that the halves of rows are swapped.

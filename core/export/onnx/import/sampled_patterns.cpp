@@ -34,6 +34,7 @@ struct Sampled {
   std::string x;
   std::vector<std::string> vectors;  // constants, as nodes read them
   std::vector<std::string> scalars;  // constants with one element
+  Shape reshaped;                    // a constant shape on the way
   bool hasReduction = false;
   bool hasFunction = false;
 };
@@ -68,6 +69,7 @@ class SampledWalk {
     if (!m_graph.makerOf(type, tensor) || !(isReduction || isFunction || isAmong(kOtherNodes, type))) return false;
     m_sampled.hasReduction = m_sampled.hasReduction || isReduction;
     m_sampled.hasFunction = m_sampled.hasFunction || isFunction;
+    if (type == "Reshape") m_sampled.reshaped = m_graph.integers(inputOf(node, 1)).value_or(m_sampled.reshaped);
     for (const std::string& input : node.input()) {
       if (input.empty()) continue;
       if (!m_graph.constant(input))
@@ -118,11 +120,15 @@ double exactNumber(Reading graph, Name scalar) {
 
 constexpr std::int64_t kLongestRow = 1 << 15;
 
-/// With one element along axes that are symbols, or all but the last one if x is large.
-Shape sampleShape(const ::onnx::TypeProto::Tensor& type, std::int64_t extent) {
-  Shape shape;
-  for (const auto& axis : type.shape().dim())
-    shape.push_back(axis.has_dim_value() && axis.dim_value() > 0 ? std::min(axis.dim_value(), kLongestRow) : 1);
+/// With one element along axes that are symbols, or all but the last one if x is large. A Reshape among the nodes may
+/// have numbers for these symbols.
+Shape sampleShape(const ::onnx::TypeProto::Tensor& type, const Shape& reshaped, std::int64_t extent) {
+  Shape shape(static_cast<std::size_t>(type.shape().dim_size()), 1);
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const auto& axis = type.shape().dim(static_cast<int>(i));
+    const std::int64_t other = reshaped.size() == shape.size() ? reshaped[i] : 1;
+    shape[i] = std::clamp<std::int64_t>(axis.has_dim_value() ? axis.dim_value() : other, 1, kLongestRow);
+  }
   std::int64_t size = 1;
   for (const std::int64_t each : shape) size = std::min(size * each, kLongestRow + 1);
   if (size > kLongestRow) shape.assign(shape.size(), 1);
@@ -135,7 +141,7 @@ std::optional<Sample> sampleOf(Reading graph, Name tensor, const Sampled& sample
   const auto extent = lastExtent(graph, sampled.x);
   if (!type || !extent || *extent < 1 || *extent > kLongestRow || !floatTypeOf(type->elem_type())) return std::nullopt;
   if (!mayHaveSameShape(graph, tensor, sampled.x)) return std::nullopt;
-  const Shape shape = sampleShape(*type, *extent);
+  const Shape shape = sampleShape(*type, sampled.reshaped, *extent);
   OnnxNumbers numbers(graph, {}, {});
   Sample sample{.x = sampleNumbers(numElements(shape), 0.0, scale, shift), .y = {}, .vectors = {}};
   numbers.give(sampled.x, {shape, sample.x});
@@ -154,6 +160,9 @@ std::optional<Sample> sampleOf(Reading graph, Name tensor, const Sampled& sample
   sample.x.resize(static_cast<std::size_t>(*extent));
   return sample;
 }
+
+/// Beyond the limits of a Clip, such as those of f16.
+constexpr double kHuge = 1e6;
 
 bool isClose(const Values& a, const Values& b, double tolerance) {
   double largest = 0.0, difference = 0.0;
@@ -223,10 +232,12 @@ std::optional<SampledNorm> normOf(Reading graph, Name tensor, const Sampled& sam
   // A row with small numbers tells which of the constants is eps.
   const auto large = sampleOf(graph, tensor, sampled, 1.0, 0.1);
   const auto small = large ? sampleOf(graph, tensor, sampled, 1e-3, 0.1) : std::nullopt;
-  if (!small || small->x.size() < 2) return std::nullopt;
+  const auto huge = small ? sampleOf(graph, tensor, sampled, kHuge, 0.1) : std::nullopt;
+  if (!huge || huge->x.size() < 2) return std::nullopt;
   for (const SampledNorm& norm : candidatesOf(graph, sampled))
     if (isClose(large->y, computed(norm, *large), kNormTolerance) &&
-        isClose(small->y, computed(norm, *small), kNormTolerance))
+        isClose(small->y, computed(norm, *small), kNormTolerance) &&
+        isClose(huge->y, computed(norm, *huge), kNormTolerance))
       return norm;
   return std::nullopt;
 }
@@ -278,14 +289,15 @@ Found activationOf(Reading graph, Name tensor, const Sampled& sampled) {
   if (!sampled.hasFunction || sampled.hasReduction || !sampled.vectors.empty()) return std::nullopt;
   const auto large = sampleOf(graph, tensor, sampled, 6.0, 0.0), small = sampleOf(graph, tensor, sampled, 1.0, 0.0);
   constexpr std::size_t kFewest = 8;  // fewer numbers may fit by chance
-  if (!large || !small || large->x.size() < kFewest) return std::nullopt;
+  const auto huge = sampleOf(graph, tensor, sampled, kHuge, 0.0);
+  if (!large || !small || !huge || large->x.size() < kFewest) return std::nullopt;
   for (const SampledActivation& each : kSampledActivations) {
     const auto isAlike = [&](const Sample& sample) {
       Values y = sample.x;
       for (double& value : y) value = each.function(value);
       return isClose(sample.y, y, kActivationTolerance);
     };
-    if (!isAlike(*large) || !isAlike(*small)) continue;
+    if (!isAlike(*large) || !isAlike(*small) || !isAlike(*huge)) continue;
     FoundOperation found{.operation = each.operation, .inputs = {{"x", sampled.x}}};
     if (each.approximate) found.attributes["approximate"] = each.approximate;
     return found;
