@@ -20,8 +20,11 @@ constexpr int kItems = kWarpLanes;
 constexpr int kManyTerms = kWarpLanes;
 constexpr int kFewTerms = kBlockThreads / kItems;
 
+/// Blocks that a multiprocessor has registers for. Without a number 8.9 has fewer registers for each than they need.
+constexpr int kInterpretersAtOnce = 5;
+
 template <int kVector, bool kIsShifted = false>
-__global__ void __launch_bounds__(kBlockThreads)
+__global__ void __launch_bounds__(kBlockThreads, kInterpretersAtOnce)
     interpretProgram(const __grid_constant__ Program program, Grid grid, float* columnParts, float* rowParts) {
   Interpreter<kVector, kIsShifted> interpreter(program);
   walkGrid<Interpreter<kVector, kIsShifted>, kVector, kIsShifted>(interpreter, grid, columnParts, rowParts);

@@ -101,7 +101,8 @@ __device__ void normalizeRows(const EmbeddingNorm& task, bool isResultWanted, Be
 }
 
 template <class Share>
-__global__ void __launch_bounds__(Share::kThreads) embeddingNorm(const __grid_constant__ EmbeddingNorm task) {
+__global__ void __launch_bounds__(Share::kThreads, kForwardBlocksAtOnce<Share>)
+    embeddingNorm(const __grid_constant__ EmbeddingNorm task) {
   RowAmax besides(task.norm.problem.y, task.norm.amax);
   normalizeRows<Share>(task, task.norm.y != nullptr, besides);
 }
