@@ -138,8 +138,8 @@ NodeId FusedQuantization::makerOf(const Step& producer, const OperandKey& result
   return producer.nodes[toIndex(result.member)];
 }
 
-/// TransformerEngine's ops quantize for the op beside them only: one that passes the tensor on, such as MakeExtraOutput,
-/// gets it rounded.
+/// TransformerEngine's ops quantize for the op beside them only: one that passes the tensor on, such as
+/// MakeExtraOutput, gets it rounded.
 bool FusedQuantization::areNeighbors(NodeId maker, const GemmOperand& operand) const {
   const Node& reader = m_graph.node(operand.node);
   if (operand.type != TensorType::GradOutput) return m_graph.value(reader.inputs[0]).producer == maker;
