@@ -84,7 +84,7 @@ class BestFusions {
   }
 
   void propose(const Rules& rules) {
-    for (std::size_t rank = 0; rank < rules.size(); ++rank)
+    for (std::size_t rank = 0; rank < rules.size(); ++rank, m_mostOps = kAnyLength)
       for (NodeId start = 0; start < static_cast<NodeId>(m_graph.nodes().size()); ++start)
         if (rules[rank]->chain.front().matches(m_graph.node(start)) && !isClaimed(*rules[rank], start))
           proposeAt(*rules[rank], start, priorityOf(rank));
@@ -100,11 +100,22 @@ class BestFusions {
   bool isClaimed(const FusionRule& rule, NodeId id) const { return m_claims[static_cast<std::size_t>(id)] == &rule; }
 
   void proposeAt(const FusionRule& rule, NodeId start, std::int64_t priority) {
-    FusionProposal proposal{.attempt = m_legality.tryFrom(start, rule, m_entries, m_claims), .priority = priority};
+    FusionProposal proposal{.attempt = m_legality.tryFrom(start, rule, m_entries, m_claims, m_mostOps),
+                            .priority = priority};
+    if (proposal.attempt.outcome != Outcome::Fused && shortensRuns(proposal.attempt))
+      proposal.attempt = m_legality.tryFrom(start, rule, m_entries, m_claims, m_mostOps);
     if (proposal.attempt.outcome != Outcome::Fused) return setAside(std::move(proposal));
     if (rule.hasRepeatedStep())
       for (const NodeId id : proposal.attempt.nodes) m_claims[static_cast<std::size_t>(id)] = &rule;
     add(std::move(proposal));
+  }
+
+  /// A long run that is refused is not tried again from each of its ops: the work would grow with its square.
+  bool shortensRuns(const Attempt& refused) {
+    constexpr std::size_t kLongRun = 256;
+    if (refused.nodes.size() <= kLongRun || m_mostOps == kLongRun) return false;
+    m_mostOps = kLongRun;
+    return true;
   }
 
   /// Where fusions part behind an op, as at a branch, the earlier way is chosen from first; the others come late.
@@ -225,7 +236,8 @@ class BestFusions {
   const Legality& m_legality;
   EntryList& m_entries;
   Claims m_claims;
-  std::vector<NodeId> m_next;  // behind each op, where the proposals go on
+  std::size_t m_mostOps = kAnyLength;  // of the runs of a rule
+  std::vector<NodeId> m_next;          // behind each op, where the proposals go on
   std::vector<FusionProposal> m_proposals;
   std::vector<FusionProposal> m_late;  // other fusions are in the way of their place
   std::vector<Attempt>& m_attempts;

@@ -18,13 +18,12 @@ namespace fuseline {
 
 namespace {
 
-/// A longer run is several fusions. Every op of a run may begin one, so the work grows with the square of this.
-constexpr std::size_t kLongestRun = 256;
-
 class ChainWalker {
  public:
-  ChainWalker(const Graph& graph, const FusionRule& rule, const EntryList& entries, const Claims& claims)
+  ChainWalker(const Graph& graph, const FusionRule& rule, const EntryList& entries, const Claims& claims,
+              std::size_t mostOps)
       : m_graph(graph),
+        m_mostOps(mostOps),
         m_rule(rule),
         m_entries(entries),
         m_claims(claims),
@@ -63,7 +62,7 @@ class ChainWalker {
     const bool isFirst = step == 0;
     const bool isMet = isFirst || takeNext(step);
     if (!isMet) return wanted.isOptional() || fail(step);
-    while (wanted.isRepeated() && m_walk.nodes.size() < kLongestRun && !isNextClaimed(step) && isNextInTime(step) &&
+    while (wanted.isRepeated() && m_walk.nodes.size() < m_mostOps && !isNextClaimed(step) && isNextInTime(step) &&
            takeNext(step)) {
     }
     return true;
@@ -257,6 +256,7 @@ class ChainWalker {
   }
 
   const Graph& m_graph;
+  std::size_t m_mostOps;
   const FusionRule& m_rule;
   const EntryList& m_entries;
   const Claims& m_claims;
@@ -267,9 +267,9 @@ class ChainWalker {
 
 }  // namespace
 
-Walk walkChain(const Graph& graph, const FusionRule& rule, const EntryList& entries, const Claims& claims,
-               NodeId start) {
-  return ChainWalker(graph, rule, entries, claims).walk(start);
+Walk walkChain(const Graph& graph, const FusionRule& rule, const EntryList& entries, const Claims& claims, NodeId start,
+               std::size_t mostOps) {
+  return ChainWalker(graph, rule, entries, claims, mostOps).walk(start);
 }
 
 }  // namespace fuseline

@@ -27,8 +27,12 @@ using Rules = std::vector<std::shared_ptr<const FusionRule>>;
 /// For each op the rule of whose runs it is part, so that no two runs of one rule share a long tail.
 using Claims = std::vector<const FusionRule*>;
 
-/// Precondition: the first step of the rule matches start. Claims: of runs that were proposed before.
-Walk walkChain(const Graph& graph, const FusionRule& rule, const EntryList& entries, const Claims& claims,
-               NodeId start);
+/// Runs of any length.
+inline constexpr std::size_t kAnyLength = static_cast<std::size_t>(-1);
+
+/// Precondition: the first step of the rule matches start. Claims: of runs that were proposed before. A run ends after
+/// mostOps ops.
+Walk walkChain(const Graph& graph, const FusionRule& rule, const EntryList& entries, const Claims& claims, NodeId start,
+               std::size_t mostOps);
 
 }  // namespace fuseline

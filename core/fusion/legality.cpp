@@ -150,8 +150,9 @@ bool isAsked(const Graph& graph, const FusionOptions& options, const Attempt& at
   return isAskedByOp || !switchFor(graph, *attempt.rule, attempt.nodes, options.switches.with).empty();
 }
 
-Attempt Legality::tryFrom(NodeId start, const FusionRule& rule, const EntryList& entries, const Claims& claims) const {
-  Walk walk = walkChain(m_graph, rule, entries, claims, start);
+Attempt Legality::tryFrom(NodeId start, const FusionRule& rule, const EntryList& entries, const Claims& claims,
+                          std::size_t mostOps) const {
+  Walk walk = walkChain(m_graph, rule, entries, claims, start, mostOps);
   if (walk.outcome != Outcome::Fused)
     return {.rule = &rule,
             .nodes = std::move(walk.nodes),

@@ -6,6 +6,7 @@
 #include "core/fusion/saving_model.h"
 #include "core/graph/in_place_hazards.h"
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,7 +32,8 @@ class Legality {
       : m_graph(graph), m_options(options), m_hazards(hazards), m_savings(graph, unfusedSaved) {}
 
   /// Tries the rule from this op on. Precondition: its first step matches the op.
-  Attempt tryFrom(NodeId start, const FusionRule& rule, const EntryList& entries, const Claims& claims) const;
+  Attempt tryFrom(NodeId start, const FusionRule& rule, const EntryList& entries, const Claims& claims,
+                  std::size_t mostOps = kAnyLength) const;
   /// Tries the rule on ops that are a whole run of its chain; steps: the chain step of each.
   Attempt tryOn(const FusionRule& rule, std::vector<NodeId> nodes, std::vector<int> steps,
                 const EntryList& entries) const;

@@ -177,7 +177,7 @@ TEST(Ranks, SaveTheirShardsInAFolder) {
   EXPECT_EQ(readSafetensors(folder / "one.safetensors")->front().second.data, whole->front().second.data);
   const ProgramResult four = fuseline(exampleRun("--quiet --ranks 4 --save " + quoted(folder / "shards")));
   EXPECT_EQ(four.exitCode, 1);
-  EXPECT_TRUE(has(unbroken(four.err), "is of 3 ranks, expected 4.")) << four.err;
+  EXPECT_TRUE(has(unbroken(four.err), "belongs to a run of 3 ranks; expected 4.")) << four.err;
   const ProgramResult part =
       fuseline(exampleRun("--quiet --tensors " + quoted(folder / "shards" / "rank-1-of-3.safetensors")));
   EXPECT_EQ(part.exitCode, 1);

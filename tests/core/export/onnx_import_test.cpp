@@ -650,7 +650,7 @@ TEST(OnnxImport, SaysWhichOutputsAnExternalMakes) {
   Result<ImportedPipeline> imported = layersAroundSoftmax().output("p").cut();
   ASSERT_TRUE(imported);
   EXPECT_EQ(imported->document.outputs().size(), 1U);
-  EXPECT_TRUE(has(imported->notes[1], "Its outputs, which are outputs of the model, are left out: p."))
+  EXPECT_TRUE(has(imported->notes[1], "Outputs of the model that an External op computes are left out: p."))
       << imported->notes[1];
 }
 
@@ -814,8 +814,8 @@ TEST(OnnxImport, CountsNodesAndTensorsWithoutProducerApart) {
   Model model;
   model.input("x", {"4", "8"}).node("MatMul", {"x", "nothing"}, {"y"}).output("y");
   EXPECT_EQ(model.cut().error().message,
-            "other.onnx: 1 of 1 nodes have no op in Fuseline: /y (MatMul). No node produces nothing. No other node is "
-            "left.");
+            "other.onnx: 1 of 1 nodes have no op in Fuseline: /y (MatMul). No node produces nothing. Nothing remains "
+            "to import.");
 }
 
 TEST(OnnxImport, NamesFloat64) {

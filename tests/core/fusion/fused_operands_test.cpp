@@ -123,7 +123,7 @@ TEST(FusedOperand, IsRefusedAtABiasWithoutAGradientOrWithAnAmaxThatIsNeededFirst
   EXPECT_EQ(
       explanationAt(with(link("Bias", "bias"), "bias_requires_grad", false), "DelayedScaling", "BackwardQuantize"),
       "bias passes its input on, so it writes no tensor that could be quantized.");
-  EXPECT_NE(explanationAt(link("Bias", "bias"), "Float8CurrentScaling", "BackwardAmax").find("needs the amax first"),
+  EXPECT_NE(explanationAt(link("Bias", "bias"), "Float8CurrentScaling", "BackwardAmax").find("needs the amax before"),
             std::string::npos);
 }
 

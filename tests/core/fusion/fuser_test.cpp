@@ -359,7 +359,8 @@ TEST(FuserTe, ASumThatTransformerEngineMustNotMakeInPlaceSaysSo) {
   const Graph graph = chain(DType::BF16, {8, 16}, links);
   const FusionReport report = fused(graph, kTe);
   const std::string caveat =
-      "not after `export --to te`, which sets in_place of add to false: norm keeps that tensor, save.y, for backward";
+      "not fused in the module of `export --to te`, which sets in_place of add to false: norm keeps that tensor, "
+      "save.y, for backward";
   EXPECT_EQ(attemptOf(report, "ForwardLinearBiasAdd")->explanation, "fc, add are fused; " + caveat + ".");
   EXPECT_NE(planTree(graph, report).find("ForwardLinearBiasAdd (forward, te)  (" + caveat + ")"), std::string::npos);
   EXPECT_EQ(attemptOf(fused(graph), "ForwardLinearBiasAdd")->caveat, "");

@@ -145,7 +145,8 @@ TEST(ScaledInference, TakesOneScaleForEachRow) {
       "ScaledSwiGLU: scales has the shape [4, 8], but x has the shape [4, 8]; scales must have one value for each "
       "row, the shape [4].");
   EXPECT_EQ(refusal("ScaledSReLU", {{DType::F32, {}}, {DType::F32, {}}}),
-            "ScaledSReLU: x is a scalar, but it needs a last axis for the rows that scales multiplies.");
+            "ScaledSReLU: x is a scalar; it needs at least one axis, because the input scales has one value for each "
+            "row of x.");
 }
 
 TEST(ScaledInference, RefusesWhatTransformerEngineRefuses) {

@@ -30,8 +30,9 @@ TEST(LaunchWait, IsPartOfAStepThatIsTimedBetweenMarks) {
   EXPECT_EQ(waits->numWaiting, 1);
   EXPECT_EQ(waits->numSteps, 3);
   EXPECT_EQ(waits->waitedNs, 45.0);
-  EXPECT_EQ(launchWaitText(variant),
-            "fused: 1 of 3 steps waited for their launch longer than they ran: 45 ns of 350 ns in total.");
+  EXPECT_EQ(
+      launchWaitText(variant),
+      "fused: 1 of 3 steps waited longer for their launch than they ran. All waits together took 45 ns of 350 ns.");
 }
 
 /// The second kernel starts 60 ns after the first one ended; the host was busy launching it for the first 25 of them.

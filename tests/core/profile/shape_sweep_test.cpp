@@ -95,10 +95,10 @@ TEST(ShapeSweep, RefusesWithWhatWasFound) {
   EXPECT_EQ(refusal({"M=1:8:x1"}), "--over M=1:8:x1: expected a step such as x2 or +128, found 'x1'");
   EXPECT_EQ(refusal({"M=8:1:x2"}), "--over M=8:1:x2: the last size must be at least the first one; found 8 and 1");
   EXPECT_EQ(refusal({"M=1,-2"}), "--over M=1,-2: expected a positive whole number, found '-2'");
-  EXPECT_EQ(refusal({"M=1,2,1"}), "--over M=1,2,1: 1 is there twice");
+  EXPECT_EQ(refusal({"M=1,2,1"}), "--over M=1,2,1: 1 is listed twice");
   EXPECT_EQ(refusal({"M=1", "M=2"}), "--over M=2: M is an axis already");
   EXPECT_EQ(refusal({"recipe=none"}).substr(0, 33), "--over: expected an axis of sizes");
-  EXPECT_EQ(refusal({"M=1", "recipe=mxfp8,MXFP8"}), "--over recipe=mxfp8,MXFP8: MXFP8BlockScaling is there twice");
+  EXPECT_EQ(refusal({"M=1", "recipe=mxfp8,MXFP8"}), "--over recipe=mxfp8,MXFP8: MXFP8BlockScaling is listed twice");
   EXPECT_EQ(refusal({"M=1:100:+1", "H=1:100:+1"}), "--over: expected at most 1000 points, found more");
 }
 

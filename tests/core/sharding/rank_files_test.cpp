@@ -107,7 +107,8 @@ TEST(RankFiles, ThatDoNotFitTogetherAreRefused) {
   other.pop_back();
   writeRank(state, 1, 2, other);
   EXPECT_NE(problemOf(state).find("All files must come from the same run."), std::string::npos) << problemOf(state);
-  EXPECT_NE(checkRankFolder(state, 4).error().message.find("is of 2 ranks, expected 4"), std::string::npos);
+  EXPECT_NE(checkRankFolder(state, 4).error().message.find("belongs to a run of 2 ranks; expected 4"),
+            std::string::npos);
   std::filesystem::copy_file(state / "rank-0-of-2.safetensors", state / "rank-1-of-2.safetensors",
                              std::filesystem::copy_options::overwrite_existing);
   EXPECT_NE(problemOf(state).find("its metadata is not that of rank 1 of 2"), std::string::npos) << problemOf(state);

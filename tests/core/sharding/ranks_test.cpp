@@ -109,7 +109,7 @@ RunResults amaxesAfterThreeRuns(const Graph& whole, int ranks, bool reduces) {
 // TransformerEngine: each rank has the scales of the whole tensors. Without reduce_amax it has those of its shards.
 TEST(RankedRecipes, DelayedScalesAreThoseOfWholeTensors) {
   constexpr int kRanks = 3;
-  constexpr double kTolerance = 2e-2;  // sums are rounded to bf16 in another order
+  constexpr double kTolerance = 3e-2;  // sums are rounded to bf16, and then to FP8, in another order
   int numDifferent = 0;
   for (const std::uint64_t seed : {1, 3, 5}) {
     const Graph whole = quantizableLayers(kRanks, seed, false);
