@@ -95,7 +95,8 @@ void MemoryTest::theTableShowsTensorsThatEachOpKeeps() {
   const QModelIndex tensor = model->index(0, KeptTable::NameColumn, model->index(1, 0));
   QCOMPARE(tensor.data().toString(), QStringLiteral("norm:y"));
   QCOMPARE(tensor.siblingAtColumn(KeptTable::SpecColumn).data().toString(), QStringLiteral("16 × 32 bf16"));
-  QVERIFY(tensor.siblingAtColumn(KeptTable::LifetimeColumn).data().toString().endsWith(QStringLiteral("for fc")));
+  QVERIFY(
+      tensor.siblingAtColumn(KeptTable::LifetimeColumn).data().toString().endsWith(QStringLiteral("consumed by fc")));
 }
 
 void MemoryTest::aFusionThatRecomputesKeepsLess() {
