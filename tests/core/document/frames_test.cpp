@@ -94,14 +94,14 @@ TEST(FrameFile, AnOlderOneWithoutFramesStaysAsItWas) {
 TEST(FrameFile, KeepsUnreadableFramesWithAWarning) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {R"([{"id": "a", "area": [0, 0, 0, 5]}])",
-       "wrong-type: \"area\" is [...] (a list); expected four integers: x and y, not beyond 1000000000, width and "
-       "height, from 1 to 1000000."},
+       "wrong-type: \"area\" is [...] (a list); expected four integers: x and y (magnitude at most 1000000000), "
+       "width and height (1 to 1000000)."},
       {R"([{"id": "a", "area": [0, 0, 1000001, 5]}])",
-       "wrong-type: \"area\" is [...] (a list); expected four integers: x and y, not beyond 1000000000, width and "
-       "height, from 1 to 1000000."},
+       "wrong-type: \"area\" is [...] (a list); expected four integers: x and y (magnitude at most 1000000000), "
+       "width and height (1 to 1000000)."},
       {R"([{"id": "a", "area": [2000000000, 0, 8, 8]}])",
-       "wrong-type: \"area\" is [...] (a list); expected four integers: x and y, not beyond 1000000000, width and "
-       "height, from 1 to 1000000."},
+       "wrong-type: \"area\" is [...] (a list); expected four integers: x and y (magnitude at most 1000000000), "
+       "width and height (1 to 1000000)."},
       {R"([{"id": "a", "title": 5, "area": [0, 0, 8, 8]}])", "wrong-type: \"title\" is 5 (an integer); expected text."},
       {R"([{"id": "a", "area": [0, 0, 8, 8], "locked": "yes"}])",
        "wrong-type: \"locked\" is \"yes\" (text); expected true or false."},

@@ -172,7 +172,6 @@ TEST(ModelImport, WritesLatentAttentionAsOps) {
   EXPECT_EQ(router["expert_bias"], true);
 }
 
-/// TopKRouter adds as many scores of a group as it takes experts of one; the models add two, or take the largest.
 const Json kImages = {{"model_type", "vit"}, {"hidden_size", 8}, {"intermediate_size", 16}, {"num_hidden_layers", 1},
                       {"image_size", 6},     {"patch_size", 2},  {"num_attention_heads", 2}};
 
@@ -187,6 +186,7 @@ TEST(ModelImport, ClassifiesImagesByTheirFirstToken) {
             std::string::npos);
 }
 
+/// TopKRouter adds as many scores of a group as it takes experts of one; the models add two, or take the largest.
 TEST(ModelImport, RefusesRoutersThatNoOpHas) {
   const Json three = {{"num_experts_per_tok", 3}};
   EXPECT_NE(refusal(with(with(small("deepseek_v3"), kLatent), three)).find("half of num_experts_per_tok"),

@@ -189,7 +189,7 @@ TEST(PreparedRun, RefusesARecipeThatTheTensorCoresOfTheDeviceCannotTake) {
   EXPECT_EQ(onArchitecture("sm_90"),
             "small: gpu: MXFP8BlockScaling needs compute capability 10.0 (sm_100) or newer, but this device has 9.0 "
             "(sm_90). Valid values: None, DelayedScaling, Float8CurrentScaling, Float8BlockScaling. --emulate runs its "
-            "GEMMs in high precision, without the speed.");
+            "GEMMs in high precision, at the speed of high precision.");
   EXPECT_EQ(onArchitecture("sm_100"), "");
   EXPECT_EQ(onArchitecture("avx512"), "");
 }
