@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <iterator>
 #include <optional>
 
 #include <fmt/format.h>
@@ -122,17 +121,6 @@ Result<GainModel> gainModel(const PipelineOptions& options, const PipelineDocume
                      .launchSeconds = options.launchUs * 1e-6,
                      .source = "given with --bandwidth and --launch"};
   return gains;
-}
-
-/// Whole layers are planned as if several ranks could always share them.
-void addPlacementErrors(std::int64_t ranks, OpenedPipeline& pipeline) {
-  AnalysisOptions ofOneRank = pipeline.options;
-  ofOneRank.place.ranks = static_cast<int>(ranks);
-  const Analysis analysis = analyze(pipeline.loaded.document, ofOneRank, &pipeline.loaded.sourceMap);
-  std::ranges::copy_if(analysis.lowered.diagnostics, std::back_inserter(pipeline.analysis.lowered.diagnostics),
-                       [](const Diagnostic& diagnostic) {
-                         return diagnostic.code == kPlacementCode && diagnostic.severity == Severity::Error;
-                       });
 }
 
 }  // namespace
@@ -260,7 +248,6 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
   analysis->gains = std::move(*gains);
   OpenedPipeline pipeline{.loaded = std::move(*loaded), .options = std::move(*analysis)};
   pipeline.analysis = analyze(pipeline.loaded.document, pipeline.options, &pipeline.loaded.sourceMap);
-  if (options.ranks > 1 && pipeline.options.place.ranks == 1) addPlacementErrors(options.ranks, pipeline);
   if (Result<void> meant = checkSwitches(options.switches, pipeline.analysis); !meant) return meant.error();
   if (Result<void> fits = checkArchitecture(options, pipeline.analysis.recipe); !fits) return fits.error();
   return pipeline;

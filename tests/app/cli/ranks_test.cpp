@@ -107,14 +107,6 @@ TEST(Ranks, ThePlanOfOneOfThemHasItsCommunication) {
   EXPECT_EQ(fuseline("fuse " + example + " --ranks 5").exitCode, 2);  // twice
 }
 
-// 512 rows cannot be divided by 3.
-TEST(Ranks, ThatCannotShareAModelAreRefusedByExports) {
-  const std::string example = quoted(FUSELINE_SOURCE_DIR "/resources/examples/tensor_parallel_mlp.fuseline");
-  const ProgramResult result = fuseline("export " + example + " --to te --ranks 3");
-  EXPECT_NE(result.exitCode, 0);
-  EXPECT_TRUE(has(unbroken(result.err), "3 ranks cannot share equally")) << result.err;
-}
-
 TEST(Ranks, SequenceParallelismIsSuggestedWithItsGain) {
   const TemporaryFolder folder;
   std::string text = readText(FUSELINE_SOURCE_DIR "/resources/examples/tensor_parallel_mlp.fuseline");
