@@ -106,6 +106,7 @@ std::optional<double> WireRouter::freeLane(QPointF from, QPointF to, const std::
 WireRouter::Route WireRouter::route(QPointF from, QPointF to) {
   QPainterPath plain = wirePath(from, to);
   const QRectF ends = QRectF(from, to).normalized();
+  if (ends.height() > kLastReachPx) return {std::move(plain), std::nullopt};  // thousands of boxes may lie beside it
   const QRectF around =
       plain.controlPointRect().united(ends).adjusted(-kEndMarginPx, -kEndMarginPx, kEndMarginPx, kEndMarginPx);
   if (!isHit(plain, obstaclesIn(around, from, to))) return {std::move(plain), around};
