@@ -173,7 +173,7 @@ void addImportVerb(CLI::App& app, Context& context) {
                    "With a config.json: dtype of tensors and weights (default: the config's)")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
   addSpecOption(*verb, options->spec, runSpecField("symbols"),
-                "With an ONNX model: size of a dynamic dimension, as which the weights are written");
+                "With an ONNX model: size of a dynamic dimension, for weights that depend on it");
   verb->add_flag("--strict", options->isStrict,
                  "Refuse ONNX models with nodes that Fuseline has no op for; by default such nodes become Externals or "
                  "are left out");

@@ -40,9 +40,9 @@ fs::path weightsFolder(const fs::path& path) {
 void addRead(const NamedFile& file, SeenFiles& seen) {
   if (file.second.empty()) return;
   seen.emplace(placeOf(file.second), file.first);
-  const fs::path folder = weightsFolder(placeOf(file.second));
-  if (const Result<std::vector<fs::path>> weights = safetensorsIn(folder); weights && !folder.empty())
-    for (const fs::path& each : *weights) seen.emplace(placeOf(each.string()), file.first);
+  if (const fs::path folder = weightsFolder(placeOf(file.second)); !folder.empty())
+    if (const Result<std::vector<fs::path>> weights = safetensorsIn(folder))
+      for (const fs::path& each : *weights) seen.emplace(placeOf(each.string()), file.first);
   if (!isOnnxFile(file.second)) return;
   for (const fs::path& data : onnxDataFiles(file.second))
     seen.emplace(placeOf(data.string()), fmt::format("{}'s data", file.first));

@@ -351,7 +351,7 @@ std::int64_t elementSize(std::int32_t type) {
     case ::onnx::TensorProto::BOOL:
     case ::onnx::TensorProto::INT8:
     case ::onnx::TensorProto::UINT8: return 1;
-    default: return type == onnxType(ElementFormat::E4M3) || type == onnxType(ElementFormat::E5M2) ? 1 : 0;
+    default: return isOf8Bits(type) ? 1 : 0;
   }
 }
 

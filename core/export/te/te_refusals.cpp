@@ -28,8 +28,8 @@ Verdict isFrozenAlike(const Node& node) {
   return Verdict::yes();
 }
 
-/// TransformerEngine's quantizer of a tensor transforms it in high precision, too, if the recipe says so: what it makes
-/// for backward, and raises, whether or not backward reads it.
+/// Under NVFP4, TransformerEngine's quantizers raise for dtypes that they cannot transform, even if no GEMM reads the
+/// transformed values.
 bool isTransformed(const TensorQuantizers& quantizers, const std::optional<Recipe>& recipe) {
   if (quantizers.columnwise && quantizers.columnwise->transformsColumnwise) return true;
   return quantizers.any() && recipe && recipe->name() == "NVFP4BlockScaling" &&
