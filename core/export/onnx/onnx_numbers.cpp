@@ -324,6 +324,36 @@ NumberArrayPtr sliced(const NumberArrayPtr& x, const std::vector<double>& starts
   return strided(x, std::move(shape), strides, origin);
 }
 
+Shape shapeFrom(const NumberArray& extents) {
+  Shape shape;
+  for (const double extent : extents.values) shape.push_back(static_cast<std::int64_t>(extent));
+  return shape;
+}
+
+NumberArrayPtr filled(const NumberArray& extents, const NumberArrayPtr& fill) {
+  const Shape shape = shapeFrom(extents);
+  const bool isSmall =
+      fill && std::ranges::all_of(shape, [](std::int64_t e) { return e >= 0; }) && numElements(shape) <= kMostElements;
+  if (!isSmall || fill->values.empty()) return nullptr;
+  return arrayOf(shape, std::vector<double>(static_cast<std::size_t>(numElements(shape)), fill->values.front()));
+}
+
+NumberArrayPtr expanded(const NumberArray& x, const NumberArray& extents) {
+  const auto shape = broadcastShape(x.shape, shapeFrom(extents));
+  if (!shape || numElements(*shape) == 0) return nullptr;
+  std::vector<double> values(static_cast<std::size_t>(numElements(*shape)));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = broadcastAt(x, *shape, static_cast<std::int64_t>(i));
+  return arrayOf(*shape, std::move(values));
+}
+
+NumberArrayPtr ranged(double begin, double end, double step) {
+  if (step == 0.0 || std::abs((end - begin) / step) > static_cast<double>(kMostElements)) return nullptr;
+  std::vector<double> values;
+  for (double at = begin; step > 0.0 ? at < end : at > end; at += step) values.push_back(at);
+  const auto count = static_cast<std::int64_t>(values.size());
+  return arrayOf({count}, std::move(values));
+}
+
 }  // namespace
 
 std::optional<Shape> broadcastShape(const Shape& a, const Shape& b) {
@@ -442,13 +472,7 @@ NumberArrayPtr OnnxNumbers::compute(const ::onnx::NodeProto& node, const std::st
   if (type == "Transpose") return transposed(node, x);
   if (type == "ConstantOfShape") {
     const auto* const value = findAttribute(node, "value");
-    const NumberArrayPtr fill = value ? constant(value->t()) : arrayOf({1}, {0.0});
-    Shape shape;
-    for (const double extent : x->values) shape.push_back(static_cast<std::int64_t>(extent));
-    const bool isSmall = fill && std::ranges::all_of(shape, [](std::int64_t e) { return e >= 0; }) &&
-                         numElements(shape) <= kMostElements;
-    if (!isSmall || fill->values.empty()) return nullptr;
-    return arrayOf(shape, std::vector<double>(static_cast<std::size_t>(numElements(shape)), fill->values.front()));
+    return filled(*x, value ? constant(value->t()) : arrayOf({1}, {0.0}));
   }
   if (type == "Trilu")
     return triangle(x, has(1) ? static_cast<std::int64_t>(inputs[1]->values.front()) : 0,
@@ -462,24 +486,9 @@ NumberArrayPtr OnnxNumbers::compute(const ::onnx::NodeProto& node, const std::st
   if (!has(1)) return nullptr;
   if (type == "Gather") return gathered(x, inputs[1], integerOf(node, "axis", 0));
   if (type == "MatMul") return product(x, inputs[1]);
-  if (type == "Expand") {
-    Shape wanted;
-    for (const double extent : inputs[1]->values) wanted.push_back(static_cast<std::int64_t>(extent));
-    const auto shape = broadcastShape(x->shape, wanted);
-    if (!shape || numElements(*shape) == 0) return nullptr;
-    std::vector<double> values(static_cast<std::size_t>(numElements(*shape)));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = broadcastAt(*x, *shape, static_cast<std::int64_t>(i));
-    return arrayOf(*shape, std::move(values));
-  }
+  if (type == "Expand") return expanded(*x, *inputs[1]);
   if (type == "Where" && has(2)) return where(x, inputs[1], inputs[2]);
-  if (type == "Range" && has(2)) {
-    std::vector<double> values;
-    const double step = inputs[2]->values.front(), end = inputs[1]->values.front();
-    if (step == 0.0 || std::abs((end - x->values.front()) / step) > static_cast<double>(kMostElements)) return nullptr;
-    for (double at = x->values.front(); step > 0.0 ? at < end : at > end; at += step) values.push_back(at);
-    const auto count = static_cast<std::int64_t>(values.size());
-    return arrayOf({count}, std::move(values));
-  }
+  if (type == "Range" && has(2)) return ranged(x->values.front(), inputs[1]->values.front(), inputs[2]->values.front());
   const bool isInteger = !floatTypeOf(m_reading.elementType(inputOf(node, 0)));
   return inputs.size() == 2 ? elementwise(type, x, inputs[1], isInteger) : nullptr;
 }
