@@ -29,16 +29,16 @@ install(PROGRAMS ${PROJECT_SOURCE_DIR}/tests/bench/peer_torch.py DESTINATION sha
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tests/bench/peer DESTINATION share/fuseline/bench COMPONENT gpu-tests
         EXCLUDE_FROM_ALL PATTERN __pycache__ EXCLUDE)
 
-# pack_kit(<variable> <archive>): the command that makes the archive.
+# pack_kit(<variable> <archive> [-DFAST=ON]): the command that makes the archive.
 function(pack_kit variable archive)
-  set(${variable} ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DARCHIVE=${archive}
+  set(${variable} ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DARCHIVE=${archive} ${ARGN}
       -P ${PROJECT_SOURCE_DIR}/tests/kernels/gpu/pack_kit.cmake PARENT_SCOPE)
 endfunction()
 pack_kit(pack ${PROJECT_BINARY_DIR}/gpu_kit.tar.xz)
 add_custom_target(gpu_kit COMMAND ${pack} DEPENDS ${kit_programs} fuseline_cuda COMMENT "Packing gpu_kit.tar.xz" VERBATIM)
 
 set(tested_kit ${CMAKE_CURRENT_BINARY_DIR}/tested_kit.tar.xz)
-pack_kit(pack ${tested_kit})
+pack_kit(pack ${tested_kit} -DFAST=ON)
 add_test(NAME gpu.pack COMMAND ${pack})
 # It works where it is unpacked, with nothing of this machine's environment.
 add_test(NAME gpu.install COMMAND ${CMAKE_COMMAND} -DARCHIVE=${tested_kit} -DFOLDER=${CMAKE_CURRENT_BINARY_DIR}/unpacked_kit
