@@ -11,6 +11,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace add_extra_input_parts {
 
 /// In place the sum lives in the extra tensor, so it has its dtype.
 DType outputDType(const Attributes& attributes, const TensorSpec& x, const TensorSpec& extra) {
@@ -49,9 +50,11 @@ void defineBackward(ElementwiseBuilder& e, const Attributes&) {
   e.gradInput(1, e.gradOutput());
 }
 
+}  // namespace add_extra_input_parts
 }  // namespace
 
 BasicOperation add_extra_input() {
+  using namespace add_extra_input_parts;
   return {
       .name = "AddExtraInput",
       .category = "Structure",

@@ -6,6 +6,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace all_gather_parts {
 
 Result<OperationSpecs> infer(const Attributes&, std::span<const TensorSpec> inputs, std::int64_t ranks) {
   Result<Shape> shape = gathered("AllGather", inputs[0].shape, ranks);
@@ -13,9 +14,11 @@ Result<OperationSpecs> infer(const Attributes&, std::span<const TensorSpec> inpu
   return OperationSpecs{.outputs = {{.dtype = inputs[0].dtype, .shape = std::move(*shape)}}};
 }
 
+}  // namespace all_gather_parts
 }  // namespace
 
 BasicOperation all_gather() {
+  using namespace all_gather_parts;
   return communication({
       .name = "AllGather",
       .summary = "Concatenates the x of all ranks along the first axis. On one rank y is x.",

@@ -5,14 +5,17 @@
 namespace fuseline::ops {
 
 namespace {
+namespace all_reduce_parts {
 
 Result<OperationSpecs> infer(const Attributes&, std::span<const TensorSpec> inputs, std::int64_t) {
   return OperationSpecs{.outputs = {inputs[0]}};
 }
 
+}  // namespace all_reduce_parts
 }  // namespace
 
 BasicOperation all_reduce() {
+  using namespace all_reduce_parts;
   return communication({
       .name = "AllReduce",
       .summary = "Sums x over all ranks. Backward does not communicate: the following ops are replicated on all ranks, "

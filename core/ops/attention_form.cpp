@@ -12,7 +12,7 @@ namespace fuseline {
 
 namespace {
 
-constexpr const char* kName = "DotProductAttention";
+constexpr const char* kAttentionName = "DotProductAttention";
 
 AttentionBias biasOf(std::string_view type) {
   if (type == "pre_scale_bias") return AttentionBias::PreScale;
@@ -103,11 +103,11 @@ namespace {
 std::optional<Error> checkSameTokens(const AttentionForm& form, const AttentionLayouts& layouts) {
   const TokenLayout& k = layouts.k;
   if (layouts.v.tokens != k.tokens || layouts.v.batch != k.batch)
-    return Error{fmt::format("{}: v has {} sequences of {} tokens, but k has {} of {}; both must be the same.", kName,
-                             layouts.v.batch, layouts.v.tokens, k.batch, k.tokens)};
+    return Error{fmt::format("{}: v has {} sequences of {} tokens, but k has {} of {}; both must be the same.",
+                             kAttentionName, layouts.v.batch, layouts.v.tokens, k.batch, k.tokens)};
   if (form.format == QkvFormat::Thd || layouts.q.batch == k.batch) return std::nullopt;
-  return Error{
-      fmt::format("{}: x has {} sequences, but k has {}; both must be the same.", kName, layouts.q.batch, k.batch)};
+  return Error{fmt::format("{}: x has {} sequences, but k has {}; both must be the same.", kAttentionName,
+                           layouts.q.batch, k.batch)};
 }
 
 /// Its heads are merged in TransformerEngine's output.
@@ -123,7 +123,7 @@ TokenLayout outputLayout(const TokenLayout& q, std::int64_t channels) {
 
 Result<AttentionLayouts> attentionLayouts(const AttentionForm& form, std::span<const Shape> inputs) {
   const auto layout = [&](const char* port, int slot, std::int64_t heads, std::int64_t channels) {
-    return tokenLayout(kName, port, form.format, inputs[static_cast<std::size_t>(slot)], heads, channels);
+    return tokenLayout(kAttentionName, port, form.format, inputs[static_cast<std::size_t>(slot)], heads, channels);
   };
   const Result<TokenLayout> q = layout("x", AttentionForm::kQuery, form.heads, form.qkChannels);
   if (!q) return q.error();

@@ -16,6 +16,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace basic_linear_parts {
 
 using Mode = TensorParallelism::Mode;
 
@@ -91,9 +92,11 @@ ReferenceBackward backward(const Attributes&, const SavedValues& saved, std::spa
   return gradients;
 }
 
+}  // namespace basic_linear_parts
 }  // namespace
 
 BasicOperation basic_linear() {
+  using namespace basic_linear_parts;
   BasicOperation op{
       .name = "BasicLinear",
       .category = "Linear",

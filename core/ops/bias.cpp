@@ -8,6 +8,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace bias_parts {
 
 Result<OperationSpecs> infer(const Attributes& attributes, std::span<const TensorSpec> inputs, std::int64_t ranks) {
   const TensorSpec& x = inputs[0];
@@ -49,9 +50,11 @@ void defineBackward(ElementwiseBuilder& e, const Attributes&) {
   e.gradParameterColumnSum(0, e.gradOutput());
 }
 
+}  // namespace bias_parts
 }  // namespace
 
 BasicOperation bias() {
+  using namespace bias_parts;
   return inferredOnRanks({
       .name = "Bias",
       .category = "Linear",

@@ -13,6 +13,7 @@
 namespace fuseline {
 
 namespace {
+namespace cached_input_parts {
 
 constexpr const char* kAttribute = "cache_quantized_input";
 constexpr const char* kDType = "dtype";  // of x
@@ -100,9 +101,11 @@ AttributeSpec attribute() {
               "rounded x. In inference nothing is quantized. The op is not fused."};
 }
 
+}  // namespace cached_input_parts
 }  // namespace
 
 float currentScale(float amax) {
+  using namespace cached_input_parts;
   if (!std::isfinite(amax) || amax == 0.0F) return 1.0F;
   const float scale = kLargest / amax;
   return std::isinf(scale) ? std::numeric_limits<float>::max() : scale;
@@ -116,6 +119,7 @@ ElementwiseProgram cachedActivationProgram(const FusibleOperation& operation, co
 }
 
 BasicOperation withCachedInput(BasicOperation plain) {
+  using namespace cached_input_parts;
   plain.attributes.push_back(attribute());
   plain.specialise = [](const FusibleOperation& self, const Attributes& attributes) -> Result<FusibleOperation> {
     const bool isCached = attributes.has(kAttribute) && attributes.boolean(kAttribute);

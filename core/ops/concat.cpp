@@ -11,6 +11,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace concat_parts {
 
 constexpr const char* kName = "Concat";
 constexpr const char* kWidths = "widths";
@@ -127,8 +128,12 @@ OperationCall exampleCall(std::int64_t elements, DType dtype) {
   return call;
 }
 
+}  // namespace concat_parts
 }  // namespace
 
-BasicOperation concat() { return structuredOperation({numInputsAttribute()}, specialise, exampleCall); }
+BasicOperation concat() {
+  using namespace concat_parts;
+  return structuredOperation({numInputsAttribute()}, specialise, exampleCall);
+}
 
 }  // namespace fuseline::ops

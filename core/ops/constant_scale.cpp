@@ -7,6 +7,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace constant_scale_parts {
 
 Result<OperationSpecs> infer(const Attributes&, std::span<const TensorSpec> inputs) {
   return OperationSpecs{.outputs = {inputs[0]}};
@@ -44,9 +45,11 @@ void defineBackward(ElementwiseBuilder& e, const Attributes& attributes) {
   e.gradInput(0, scaled(e, e.gradOutput(), attributes));
 }
 
+}  // namespace constant_scale_parts
 }  // namespace
 
 BasicOperation constant_scale() {
+  using namespace constant_scale_parts;
   return {
       .name = "ConstantScale",
       .category = "Structure",

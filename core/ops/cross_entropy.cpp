@@ -15,6 +15,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace cross_entropy_parts {
 
 constexpr const char* kName = "CrossEntropy";
 
@@ -173,9 +174,11 @@ OperationCall exampleCall(std::int64_t elements, DType dtype) {
   return call;
 }
 
+}  // namespace cross_entropy_parts
 }  // namespace
 
 BasicOperation cross_entropy() {
+  using namespace cross_entropy_parts;
   return {
       .name = kName,
       .category = "Model",

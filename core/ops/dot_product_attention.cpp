@@ -17,6 +17,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace dot_product_attention_parts {
 
 constexpr const char* kName = "DotProductAttention";
 constexpr double kMostHeads = 1 << 16;
@@ -390,8 +391,12 @@ OperationCall exampleCall(std::int64_t elements, DType dtype) {
   return call;
 }
 
+}  // namespace dot_product_attention_parts
 }  // namespace
 
-BasicOperation dot_product_attention() { return structuredOperation(attributes(), specialise, exampleCall); }
+BasicOperation dot_product_attention() {
+  using namespace dot_product_attention_parts;
+  return structuredOperation(attributes(), specialise, exampleCall);
+}
 
 }  // namespace fuseline::ops

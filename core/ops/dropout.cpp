@@ -11,6 +11,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace dropout_parts {
 
 constexpr const char* kMaskName = "mask_name";  // set when a graph is finished
 
@@ -72,9 +73,11 @@ void defineBackward(ElementwiseBuilder& e, const Attributes& attributes) {
   e.gradInput(0, droppedExpression(e, attributes, e.gradOutput()));
 }
 
+}  // namespace dropout_parts
 }  // namespace
 
 BasicOperation dropout() {
+  using namespace dropout_parts;
   return {
       .name = "Dropout",
       .category = "Structure",

@@ -15,6 +15,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace embedding_parts {
 
 constexpr const char* kName = "Embedding";
 
@@ -180,8 +181,12 @@ OperationCall exampleCall(std::int64_t elements, DType dtype) {
   return call;
 }
 
+}  // namespace embedding_parts
 }  // namespace
 
-BasicOperation embedding() { return structuredOperation(attributes(), specialise, exampleCall); }
+BasicOperation embedding() {
+  using namespace embedding_parts;
+  return structuredOperation(attributes(), specialise, exampleCall);
+}
 
 }  // namespace fuseline::ops

@@ -11,6 +11,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace expand_parts {
 
 constexpr const char* kName = "Expand";
 constexpr const char* kCount = "count";
@@ -75,9 +76,11 @@ OperationCall exampleCall(std::int64_t elements, DType dtype) {
   return call;
 }
 
+}  // namespace expand_parts
 }  // namespace
 
 BasicOperation expand() {
+  using namespace expand_parts;
   return {
       .name = kName,
       .category = "Structure",

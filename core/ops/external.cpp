@@ -26,7 +26,7 @@ namespace {
 
 constexpr const char* kExternal = "External";
 
-using Specs = std::span<const TensorSpec>;
+using ExternalSpecs = std::span<const TensorSpec>;
 
 /// An entry of `outputs`: "y", which is of the shape of x, or "y = [x.0, 4096]", or "y = [x.0] i64".
 struct DeclaredOutput {
@@ -134,7 +134,7 @@ Result<std::vector<std::string>> parseInputs(const std::string& text, std::vecto
 // ---- shapes
 
 /// The extents with their names in a formula: "x_0" for "x.0".
-FormulaNames extentNames(const std::vector<std::string>& inputs, Specs specs) {
+FormulaNames extentNames(const std::vector<std::string>& inputs, ExternalSpecs specs) {
   FormulaNames names;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     for (std::size_t axis = 0; axis < specs[i].shape.size(); ++axis)
@@ -165,7 +165,7 @@ Result<std::int64_t> extent(std::string_view text, const FormulaNames& names) {
                                         value ? fmt::format("{}", *value) : "not known"));
 }
 
-Result<TensorSpec> specOf(const DeclaredOutput& output, const std::vector<std::string>& inputs, Specs specs) {
+Result<TensorSpec> specOf(const DeclaredOutput& output, const std::vector<std::string>& inputs, ExternalSpecs specs) {
   if (!output.shape) return specs[0];
   TensorSpec spec{.dtype = output.dtype.value_or(specs[0].dtype), .shape = {}};
   if (trimmed(*output.shape).empty()) return spec;
@@ -179,7 +179,7 @@ Result<TensorSpec> specOf(const DeclaredOutput& output, const std::vector<std::s
 }
 
 Result<OperationSpecs> inferShapes(const std::vector<std::string>& inputs, const std::vector<DeclaredOutput>& outputs,
-                                   Specs specs) {
+                                   ExternalSpecs specs) {
   OperationSpecs found;
   for (const DeclaredOutput& output : outputs) {
     Result<TensorSpec> spec = specOf(output, inputs, specs);
@@ -247,8 +247,8 @@ Result<FusibleOperation> externalFor(const Attributes& given) {
       .inputs = inputPorts(*inputs),
       .outputs = outputPorts(*outputs),
       .attributes = externalAttributes(),
-      .infer = [inputs = *inputs, outputs = *outputs](const Attributes&,
-                                                      Specs specs) { return inferShapes(inputs, outputs, specs); },
+      .infer = [inputs = *inputs, outputs = *outputs](
+                   const Attributes&, ExternalSpecs specs) { return inferShapes(inputs, outputs, specs); },
       .expand = [](const Attributes&) { return std::vector<ExpandedOperation>(); },
   };
 }

@@ -17,6 +17,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace formula_parts {
 
 constexpr const char* kName = "Formula";
 constexpr const char* kDefault = "x * sigmoid(1.702 * x)";
@@ -376,8 +377,12 @@ Result<FusibleOperation> specialise(const Attributes& given) {
   return op;
 }
 
+}  // namespace formula_parts
 }  // namespace
 
-BasicOperation formula() { return structuredOperation(attributes(), specialise); }
+BasicOperation formula() {
+  using namespace formula_parts;
+  return structuredOperation(attributes(), specialise);
+}
 
 }  // namespace fuseline::ops

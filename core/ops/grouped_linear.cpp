@@ -20,6 +20,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace grouped_linear_parts {
 
 constexpr const char* kName = "GroupedLinear";
 constexpr int kSplitSizes = GroupedForm::kSplitSizes;
@@ -386,8 +387,12 @@ Result<FusibleOperation> specialise(const Attributes& given) {
   };
 }
 
+}  // namespace grouped_linear_parts
 }  // namespace
 
-BasicOperation grouped_linear() { return structuredOperation(attributes(), specialise); }
+BasicOperation grouped_linear() {
+  using namespace grouped_linear_parts;
+  return structuredOperation(attributes(), specialise);
+}
 
 }  // namespace fuseline::ops

@@ -7,6 +7,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace identity_parts {
 
 Result<OperationSpecs> infer(const Attributes&, std::span<const TensorSpec> inputs) {
   return OperationSpecs{.outputs = {inputs[0]}};
@@ -26,9 +27,11 @@ void defineForward(ElementwiseBuilder& e, const Attributes&) { e.output(0, e.inp
 
 void defineBackward(ElementwiseBuilder& e, const Attributes&) { e.gradInput(0, e.gradOutput()); }
 
+}  // namespace identity_parts
 }  // namespace
 
 BasicOperation identity() {
+  using namespace identity_parts;
   return {
       .name = "Identity",
       .category = "Structure",

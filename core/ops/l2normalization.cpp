@@ -9,6 +9,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace l2normalization_parts {
 
 // By element.
 constexpr std::int64_t kForwardFlops = 3;
@@ -69,9 +70,11 @@ ReferenceBackward backward(const Attributes&, const SavedValues& saved, std::spa
   return {.inputs = {dx}};
 }
 
+}  // namespace l2normalization_parts
 }  // namespace
 
 BasicOperation l2normalization() {
+  using namespace l2normalization_parts;
   return {
       .name = "L2Normalization",
       .category = "Normalization",

@@ -10,6 +10,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace layernorm_parts {
 
 constexpr int kNumStatistics = 2;  // mean, rstd
 
@@ -104,9 +105,11 @@ ReferenceBackward backward(const Attributes& attributes, const SavedValues& save
   return {.inputs = {dx}, .parameters = {dgamma, dbeta}};
 }
 
+}  // namespace layernorm_parts
 }  // namespace
 
 BasicOperation layernorm() {
+  using namespace layernorm_parts;
   return {
       .name = "LayerNorm",
       .category = "Normalization",

@@ -9,6 +9,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace make_extra_output_parts {
 
 Result<OperationSpecs> infer(const Attributes&, std::span<const TensorSpec> inputs) {
   return OperationSpecs{.outputs = {inputs[0], inputs[0]}};
@@ -37,9 +38,11 @@ void defineBackward(ElementwiseBuilder& e, const Attributes&) {
   e.gradInput(0, e.add(dy, dextra));
 }
 
+}  // namespace make_extra_output_parts
 }  // namespace
 
 BasicOperation make_extra_output() {
+  using namespace make_extra_output_parts;
   return {
       .name = "MakeExtraOutput",
       .category = "Structure",

@@ -15,6 +15,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace moe_aux_loss_parts {
 
 constexpr const char* kName = "MoEAuxLoss";
 /// Each has two inputs.
@@ -224,8 +225,12 @@ OperationCall exampleCall(std::int64_t elements, DType dtype) {
   return call;
 }
 
+}  // namespace moe_aux_loss_parts
 }  // namespace
 
-BasicOperation moe_aux_loss() { return structuredOperation(attributes(), specialise, exampleCall); }
+BasicOperation moe_aux_loss() {
+  using namespace moe_aux_loss_parts;
+  return structuredOperation(attributes(), specialise, exampleCall);
+}
 
 }  // namespace fuseline::ops

@@ -14,6 +14,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace moe_permute_parts {
 
 constexpr const char* kName = "MoEPermute";
 constexpr double kMostExperts = 4096;
@@ -127,9 +128,11 @@ OperationCall exampleCall(std::int64_t elements, DType dtype) {
   return call;
 }
 
+}  // namespace moe_permute_parts
 }  // namespace
 
 BasicOperation moe_permute() {
+  using namespace moe_permute_parts;
   return {
       .name = kName,
       .category = "Mixture of experts",

@@ -14,6 +14,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace moe_unpermute_parts {
 
 constexpr const char* kName = "MoEUnpermute";
 constexpr int kRowIdMap = 1;  // slots of its inputs
@@ -175,8 +176,12 @@ OperationCall exampleCall(std::int64_t elements, DType dtype) {
   return call;
 }
 
+}  // namespace moe_unpermute_parts
 }  // namespace
 
-BasicOperation moe_unpermute() { return structuredOperation(attributes(), specialise, exampleCall); }
+BasicOperation moe_unpermute() {
+  using namespace moe_unpermute_parts;
+  return structuredOperation(attributes(), specialise, exampleCall);
+}
 
 }  // namespace fuseline::ops

@@ -6,6 +6,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace quantize_parts {
 
 Result<OperationSpecs> infer(const Attributes&, std::span<const TensorSpec> inputs) {
   return OperationSpecs{.outputs = {inputs[0]}};
@@ -15,9 +16,11 @@ constexpr const char* kDetails =
     "A linear op with the same quantizer for its input, or for the gradient of its output, consumes the "
     "quantized\ntensor. For all other ops a step dequantizes it, which costs a pass over memory that the plan shows.";
 
+}  // namespace quantize_parts
 }  // namespace
 
 BasicOperation quantize() {
+  using namespace quantize_parts;
   BasicOperation op = viewOperation({
       .name = "Quantize",
       .category = "Structure",

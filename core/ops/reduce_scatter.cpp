@@ -6,6 +6,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace reduce_scatter_parts {
 
 Result<OperationSpecs> infer(const Attributes&, std::span<const TensorSpec> inputs, std::int64_t ranks) {
   Result<Shape> shape = scattered("ReduceScatter", inputs[0].shape, ranks);
@@ -13,9 +14,11 @@ Result<OperationSpecs> infer(const Attributes&, std::span<const TensorSpec> inpu
   return OperationSpecs{.outputs = {{.dtype = inputs[0].dtype, .shape = std::move(*shape)}}};
 }
 
+}  // namespace reduce_scatter_parts
 }  // namespace
 
 BasicOperation reduce_scatter() {
+  using namespace reduce_scatter_parts;
   return communication({
       .name = "ReduceScatter",
       .summary = "Sums x over all ranks and keeps this rank's slice of the first axis. On one rank y is x.",

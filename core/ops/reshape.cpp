@@ -10,6 +10,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace reshape_parts {
 
 constexpr std::int64_t kInferred = -1;
 
@@ -53,9 +54,11 @@ Result<OperationSpecs> infer(const Attributes& attributes, std::span<const Tenso
   return OperationSpecs{.outputs = {{.dtype = inputs[0].dtype, .shape = std::move(*shape)}}};
 }
 
+}  // namespace reshape_parts
 }  // namespace
 
 BasicOperation reshape() {
+  using namespace reshape_parts;
   return viewOperation({
       .name = "Reshape",
       .category = "Structure",

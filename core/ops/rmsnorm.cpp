@@ -9,6 +9,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace rmsnorm_parts {
 
 constexpr int kNumStatistics = 1;  // rstd
 
@@ -76,9 +77,11 @@ ReferenceBackward backward(const Attributes& attributes, const SavedValues& save
   return {.inputs = {dx}, .parameters = {dgamma}};
 }
 
+}  // namespace rmsnorm_parts
 }  // namespace
 
 BasicOperation rmsnorm() {
+  using namespace rmsnorm_parts;
   return {
       .name = "RMSNorm",
       .category = "Normalization",

@@ -13,7 +13,7 @@ namespace fuseline {
 
 namespace {
 
-constexpr const char* kName = "RotaryPositionEmbedding";
+constexpr const char* kRotaryName = "RotaryPositionEmbedding";
 
 double realOr(const Attributes& attributes, std::string_view name, double other) {
   return attributes.has(name) ? attributes.real(name) : other;
@@ -128,7 +128,7 @@ Result<TokenLayout> rotaryLayout(const RotaryForm& form, const Shape& x) {
   std::int64_t width = 1;
   for (std::size_t axis = tokenAxes; axis < x.size(); ++axis) width = saturatedProduct(width, x[axis]);
   const std::int64_t heads = std::max<std::int64_t>(1, width / form.dim);
-  return tokenLayout(kName, "x", form.format, x, heads, form.dim);
+  return tokenLayout(kRotaryName, "x", form.format, x, heads, form.dim);
 }
 
 std::vector<double> rotaryFrequencies(const Attributes& attributes, std::int64_t length) {

@@ -15,6 +15,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace rotary_position_embedding_parts {
 
 constexpr const char* kName = "RotaryPositionEmbedding";
 constexpr std::int64_t kFlopsByElement = 3;
@@ -318,8 +319,12 @@ OperationCall exampleCall(std::int64_t elements, DType dtype) {
   return call;
 }
 
+}  // namespace rotary_position_embedding_parts
 }  // namespace
 
-BasicOperation rotary_position_embedding() { return structuredOperation(attributes(), specialise, exampleCall); }
+BasicOperation rotary_position_embedding() {
+  using namespace rotary_position_embedding_parts;
+  return structuredOperation(attributes(), specialise, exampleCall);
+}
 
 }  // namespace fuseline::ops

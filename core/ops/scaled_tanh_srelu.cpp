@@ -7,14 +7,14 @@ namespace fuseline::ops {
 
 namespace {
 
-constexpr const char* kName = "ScaledTanhSReLU";
+constexpr const char* kScaledTanhName = "ScaledTanhSReLU";
 constexpr const char* kLimit = "tanh_clamp_scale";
 
 }  // namespace
 
 BasicOperation scaled_tanh_srelu() {
   return scaledUnaryActivation({
-      .name = kName,
+      .name = kScaledTanhName,
       .summary =
           "Squared ReLU that approaches the square of tanh_clamp_scale, with a scale for each row, such as a router's "
           "probability. Scales are not rounded to the dtype of x.",
@@ -31,7 +31,7 @@ BasicOperation scaled_tanh_srelu() {
                       .minimum = 0.0,
                       .help = "Limit of the rectified x before it is squared, finite and more than 0."},
                      recomputeAttribute()},
-      .check = [](const Attributes& attributes) { return checkPositive(kName, kLimit, attributes); },
+      .check = [](const Attributes& attributes) { return checkPositive(kScaledTanhName, kLimit, attributes); },
   });
 }
 

@@ -12,6 +12,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace split_parts {
 
 constexpr const char* kName = "Split";
 constexpr std::size_t kMostOutputs = 64;
@@ -119,8 +120,12 @@ OperationCall exampleCall(std::int64_t elements, DType dtype) {
   return call;
 }
 
+}  // namespace split_parts
 }  // namespace
 
-BasicOperation split() { return structuredOperation({}, specialise, exampleCall); }
+BasicOperation split() {
+  using namespace split_parts;
+  return structuredOperation({}, specialise, exampleCall);
+}
 
 }  // namespace fuseline::ops

@@ -11,6 +11,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace tied_linear_parts {
 
 constexpr const char* kName = "TiedLinear";
 
@@ -60,9 +61,11 @@ OperationCall exampleCall(std::int64_t elements, DType dtype) {
   return call;
 }
 
+}  // namespace tied_linear_parts
 }  // namespace
 
 BasicOperation tied_linear() {
+  using namespace tied_linear_parts;
   return {
       .name = kName,
       .category = "Model",

@@ -11,6 +11,7 @@
 namespace fuseline::ops {
 
 namespace {
+namespace top_k_router_parts {
 
 constexpr const char* kName = "TopKRouter";
 /// 8 bytes an index: no model has more.
@@ -201,8 +202,12 @@ OperationCall exampleCall(std::int64_t elements, DType dtype) {
   return call;
 }
 
+}  // namespace top_k_router_parts
 }  // namespace
 
-BasicOperation top_k_router() { return structuredOperation(attributes(), specialise, exampleCall); }
+BasicOperation top_k_router() {
+  using namespace top_k_router_parts;
+  return structuredOperation(attributes(), specialise, exampleCall);
+}
 
 }  // namespace fuseline::ops

@@ -8,7 +8,7 @@ namespace fuseline {
 
 namespace {
 
-BlockScaler makeScaler(const ScalerContext& context) {
+BlockScaler makeFp8BlockScaler(const ScalerContext& context) {
   const float formatMax = maxFinite(context.spec.format);
   const float ifInfinite = largestFinite(context.dtype);
   return eachBlock([formatMax, ifInfinite, options = context.spec.scale](float blockAmax) {
@@ -17,10 +17,10 @@ BlockScaler makeScaler(const ScalerContext& context) {
   });
 }
 
-float dequantFactor(std::uint32_t stored, float) { return std::bit_cast<float>(stored); }
+float dequantFp8BlockFactor(std::uint32_t stored, float) { return std::bit_cast<float>(stored); }
 
 }  // namespace
 
-const ScalingFamily scaling_families::fp8Block = {makeScaler, dequantFactor};
+const ScalingFamily scaling_families::fp8Block = {makeFp8BlockScaler, dequantFp8BlockFactor};
 
 }  // namespace fuseline

@@ -8,17 +8,17 @@ namespace fuseline {
 
 namespace {
 
-BlockScaler makeScaler(const ScalerContext& context) {
+BlockScaler makeMxfp8Scaler(const ScalerContext& context) {
   return eachBlock([inverseOfMax = mxInverseOfMax(context.spec.format)](float blockAmax) {
     const std::uint8_t code = mxScaleCode(blockAmax, inverseOfMax);
     return BlockScale<std::uint8_t>{E8m0::reciprocal(code), code};
   });
 }
 
-float dequantFactor(std::uint32_t stored, float) { return E8m0::toFloat(static_cast<std::uint8_t>(stored)); }
+float dequantMxfp8Factor(std::uint32_t stored, float) { return E8m0::toFloat(static_cast<std::uint8_t>(stored)); }
 
 }  // namespace
 
-const ScalingFamily scaling_families::mxfp8 = {makeScaler, dequantFactor};
+const ScalingFamily scaling_families::mxfp8 = {makeMxfp8Scaler, dequantMxfp8Factor};
 
 }  // namespace fuseline

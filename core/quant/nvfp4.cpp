@@ -6,7 +6,7 @@ namespace fuseline {
 
 namespace {
 
-BlockScaler makeScaler(const ScalerContext& context) {
+BlockScaler makeNvfp4Scaler(const ScalerContext& context) {
   const float tensorScale = nvTensorScale(context.amax);
   return eachBlock([tensorScale](float blockAmax) {
     const std::uint8_t code = nvScaleCode(blockAmax, tensorScale);
@@ -14,12 +14,12 @@ BlockScaler makeScaler(const ScalerContext& context) {
   });
 }
 
-float dequantFactor(std::uint32_t stored, float amax) {
+float dequantNvfp4Factor(std::uint32_t stored, float amax) {
   return nvDequantFactor(static_cast<std::uint8_t>(stored), amax);
 }
 
 }  // namespace
 
-const ScalingFamily scaling_families::nvfp4 = {makeScaler, dequantFactor};
+const ScalingFamily scaling_families::nvfp4 = {makeNvfp4Scaler, dequantNvfp4Factor};
 
 }  // namespace fuseline

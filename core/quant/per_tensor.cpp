@@ -15,15 +15,15 @@ float scaleOf(const ScalerContext& context) {
                        context.spec.scale);
 }
 
-BlockScaler makeScaler(const ScalerContext& context) {
+BlockScaler makePerTensorScaler(const ScalerContext& context) {
   const float scale = scaleOf(context);
   return eachBlock([scale](float) { return BlockScale<float>{scale, 1.0f / scale}; });
 }
 
-float dequantFactor(std::uint32_t stored, float) { return std::bit_cast<float>(stored); }
+float dequantPerTensorFactor(std::uint32_t stored, float) { return std::bit_cast<float>(stored); }
 
 }  // namespace
 
-const ScalingFamily scaling_families::perTensor = {makeScaler, dequantFactor};
+const ScalingFamily scaling_families::perTensor = {makePerTensorScaler, dequantPerTensorFactor};
 
 }  // namespace fuseline

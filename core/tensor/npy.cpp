@@ -22,7 +22,7 @@ namespace {
 /// The magic word, the version and the header's length.
 constexpr std::size_t kPreludeBytes = 10;
 /// Alignment of the data, as in NumPy.
-constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kNpyAlignment = 64;
 /// Elements that are widened at a time.
 constexpr std::size_t kChunk = 4096;
 
@@ -42,11 +42,11 @@ std::string tupleText(const Shape& shape) {
   return text + ")";
 }
 
-std::string headerText(const TensorSpec& spec) {
+std::string npyHeader(const TensorSpec& spec) {
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", typeText(spec.dtype),
                                  tupleText(spec.shape));
   const std::size_t end = kPreludeBytes + text.size() + 1;
-  text.append((kAlignment - end % kAlignment) % kAlignment, ' ');
+  text.append((kNpyAlignment - end % kNpyAlignment) % kNpyAlignment, ' ');
   return text + "\n";
 }
 
@@ -70,7 +70,7 @@ void writeWidened(std::ostream& out, const Tensor& tensor) {
 }  // namespace
 
 Result<void> writeNpy(const std::filesystem::path& path, const Tensor& tensor) {
-  const std::string header = headerText(tensor.spec);
+  const std::string header = npyHeader(tensor.spec);
   if (header.size() > std::numeric_limits<std::uint16_t>::max())
     return Error{fmt::format("{}: a .npy file of version 1.0 cannot store a tensor with {} dimensions.", path.string(),
                              tensor.spec.shape.size())};

@@ -31,16 +31,16 @@ constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 // Far more than any shard of a model has.
 constexpr std::size_t kMaxTensors = 20'000;
-constexpr std::size_t kAlignment = 8;
+constexpr std::size_t kSafetensorsAlignment = 8;
 constexpr std::string_view kMetadata = "__metadata__";
 
-struct FormatName {
+struct DTypeName {
   DType dtype;
   std::string_view name;
 };
-constexpr std::array kFormatNames = {FormatName{DType::F32, "F32"},   FormatName{DType::F16, "F16"},
-                                     FormatName{DType::BF16, "BF16"}, FormatName{DType::I64, "I64"},
-                                     FormatName{DType::U8, "U8"},     FormatName{DType::E4M3, "F8_E4M3"}};
+constexpr std::array kDTypeNames = {DTypeName{DType::F32, "F32"},   DTypeName{DType::F16, "F16"},
+                                    DTypeName{DType::BF16, "BF16"}, DTypeName{DType::I64, "I64"},
+                                    DTypeName{DType::U8, "U8"},     DTypeName{DType::E4M3, "F8_E4M3"}};
 
 Error fileError(const fs::path& path, std::string_view sentence) {
   return {fmt::format("{}: {}", path.string(), sentence)};
@@ -48,7 +48,7 @@ Error fileError(const fs::path& path, std::string_view sentence) {
 
 // Writing
 
-std::string_view formatName(DType dtype) { return std::ranges::find(kFormatNames, dtype, &FormatName::dtype)->name; }
+std::string_view formatName(DType dtype) { return std::ranges::find(kDTypeNames, dtype, &DTypeName::dtype)->name; }
 
 Verdict checkWritable(const NamedTensors& tensors) {
   std::set<std::string_view> seen;
@@ -93,7 +93,7 @@ Json headerOf(const NamedTensors& tensors, const std::vector<std::size_t>& order
 std::optional<std::string> headerText(const Json& header) {
   try {
     std::string text = header.dump();
-    text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
+    text.resize((text.size() + kSafetensorsAlignment - 1) / kSafetensorsAlignment * kSafetensorsAlignment, ' ');
     return text;
   } catch (const Json::type_error&) {
     return std::nullopt;
@@ -157,8 +157,8 @@ std::optional<std::uint64_t> asUnsigned(const Json& value) {
 
 std::optional<DType> parseFormatName(const Json& value) {
   if (!value.is_string()) return std::nullopt;
-  const auto found = std::ranges::find(kFormatNames, value.get<std::string>(), &FormatName::name);
-  if (found == kFormatNames.end()) return std::nullopt;
+  const auto found = std::ranges::find(kDTypeNames, value.get<std::string>(), &DTypeName::name);
+  if (found == kDTypeNames.end()) return std::nullopt;
   return found->dtype;
 }
 

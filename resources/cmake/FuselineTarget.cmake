@@ -41,11 +41,37 @@ endfunction()
 
 # fuseline_compile_in_tens(<target> <sources>): so many sources that all of them together would take too much memory.
 function(fuseline_compile_in_tens target)
+  compile_in_groups(${target} sources 10 ${ARGN})
+endfunction()
+
+# fuseline_compile_by_folder(<target> [<pattern>]): the sources of each folder together, of a large one thirty at a time,
+# but for those that match the regular expression.
+function(fuseline_compile_by_folder target)
+  get_target_property(sources ${target} SOURCES)
+  foreach(pattern IN LISTS ARGN ITEMS "^[$]<")
+    list(FILTER sources EXCLUDE REGEX ${pattern})
+  endforeach()
+  foreach(source IN LISTS sources)
+    get_filename_component(source ${source} ABSOLUTE)
+    get_filename_component(folder ${source} DIRECTORY)
+    file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${folder})
+    string(REPLACE / _ folder ${folder})
+    list(APPEND folders ${folder})
+    list(APPEND sources_of_${folder} ${source})
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  foreach(folder IN LISTS folders)
+    compile_in_groups(${target} ${folder} 30 ${sources_of_${folder}})
+  endforeach()
+endfunction()
+
+# compile_in_groups(<target> <name> <size> <sources>): groups of so many sources.
+function(compile_in_groups target name size)
   set(number 0)
   foreach(source IN LISTS ARGN)
-    math(EXPR group "${number} / 10")
+    math(EXPR group "${number} / ${size}")
     math(EXPR number "${number} + 1")
-    fuseline_compile_together(${target} sources_${group} ${source})
+    fuseline_compile_together(${target} ${name}_${group} ${source})
   endforeach()
 endfunction()
 

@@ -7,6 +7,7 @@
 namespace fuseline::recipes {
 
 namespace {
+namespace delayed_scaling_parts {
 
 std::vector<AttributeSpec> scaleFields() {
   return {formatField("HYBRID"),
@@ -39,9 +40,11 @@ std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole rol
   return QuantizerSpec{.format = formatOf(fields, role.tensor), .scaling = Scaling::PerTensor, .isDelayed = true};
 }
 
+}  // namespace delayed_scaling_parts
 }  // namespace
 
 RecipeDefinition delayed_scaling() {
+  using namespace delayed_scaling_parts;
   return {
       .name = "DelayedScaling",
       .summary = "FP8, one scale per tensor from the amax history; a single pass.",

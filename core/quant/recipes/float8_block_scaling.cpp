@@ -7,6 +7,7 @@
 namespace fuseline::recipes {
 
 namespace {
+namespace float8_block_scaling_parts {
 
 AttributeSpec blockDim(const char* name, std::int64_t value, const char* help) {
   return {
@@ -61,9 +62,11 @@ std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole rol
                        .scale = scaleOptionsOf(fields, role.tensor)};
 }
 
+}  // namespace float8_block_scaling_parts
 }  // namespace
 
 RecipeDefinition float8_block_scaling() {
+  using namespace float8_block_scaling_parts;
   return {
       .name = "Float8BlockScaling",
       .summary = "FP8, one float32 scale per 128 elements, or per 128 x 128 block of a weight.",

@@ -5,6 +5,7 @@
 namespace fuseline::recipes {
 
 namespace {
+namespace float8_current_scaling_parts {
 
 std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole role) {
   if (!isQuantized(fields, role)) return std::nullopt;
@@ -13,9 +14,11 @@ std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole rol
                        .scale = scaleOptionsOf(fields, role.tensor)};
 }
 
+}  // namespace float8_current_scaling_parts
 }  // namespace
 
 RecipeDefinition float8_current_scaling() {
+  using namespace float8_current_scaling_parts;
   return {
       .name = "Float8CurrentScaling",
       .summary = "FP8, one scale per tensor from its current amax; no state, two passes.",

@@ -5,6 +5,7 @@
 namespace fuseline::recipes {
 
 namespace {
+namespace mxfp8_block_scaling_parts {
 
 std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole role) {
   if (!isQuantized(fields, role)) return std::nullopt;
@@ -13,9 +14,11 @@ std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole rol
                        .scaling = isSquare ? Scaling::Mx32x32 : Scaling::Mx1x32};
 }
 
+}  // namespace mxfp8_block_scaling_parts
 }  // namespace
 
 RecipeDefinition mxfp8_block_scaling() {
+  using namespace mxfp8_block_scaling_parts;
   return {
       .name = "MXFP8BlockScaling",
       .summary = "FP8, one power-of-two scale per 32 elements.",

@@ -7,6 +7,7 @@
 namespace fuseline::recipes {
 
 namespace {
+namespace nvfp4_block_scaling_parts {
 
 std::vector<AttributeSpec> refinements() {
   return {flag("row_scaled_activation", false, "One float32 scale per row of an activation, instead of per tensor."),
@@ -61,9 +62,11 @@ std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole rol
                        .fourOverSix = fourOverSixOf(fields, role.tensor)};
 }
 
+}  // namespace nvfp4_block_scaling_parts
 }  // namespace
 
 RecipeDefinition nvfp4_block_scaling() {
+  using namespace nvfp4_block_scaling_parts;
   return {
       .name = "NVFP4BlockScaling",
       .summary = "FP4, one scale per 16 elements and one per tensor.",

@@ -11,6 +11,7 @@ namespace fuseline::cpu::kernels {
 KernelDef split_attention();
 
 namespace {
+namespace split_attention_parts {
 
 std::shared_ptr<const HeadRotation> rotationOf(const CompileRequest& request, int member, const TokenLayout& layout) {
   if (member < 0) return nullptr;
@@ -29,9 +30,11 @@ Result<std::unique_ptr<Kernel>> compileSplitAttention(const CompileRequest& requ
   return makeAttention(request, std::move(*problem));
 }
 
+}  // namespace split_attention_parts
 }  // namespace
 
 KernelDef split_attention() {
+  using namespace split_attention_parts;
   return {
       .name = "split_attention",
       .phases = {Phase::Forward, Phase::Backward},

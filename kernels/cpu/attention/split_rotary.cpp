@@ -23,6 +23,7 @@ namespace fuseline::cpu::kernels {
 KernelDef split_rotary();
 
 namespace {
+namespace split_rotary_parts {
 
 constexpr std::int64_t kElementsPerSplitThread = 8192;
 
@@ -255,9 +256,11 @@ Result<std::unique_ptr<Kernel>> compileSplitRotary(const CompileRequest& request
   return std::unique_ptr<Kernel>(std::make_unique<SplitRotaryBackward>(std::move(parts)));
 }
 
+}  // namespace split_rotary_parts
 }  // namespace
 
 KernelDef split_rotary() {
+  using namespace split_rotary_parts;
   return {
       .name = "split_rotary",
       .phases = {Phase::Forward, Phase::Backward},

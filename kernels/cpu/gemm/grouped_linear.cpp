@@ -17,6 +17,7 @@
 namespace fuseline::cpu::kernels {
 
 namespace {
+namespace grouped_linear_parts {
 
 using namespace grouped;
 
@@ -265,11 +266,13 @@ Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
   return std::unique_ptr<Kernel>(std::make_unique<GroupedBackward>(request, *step));
 }
 
+}  // namespace grouped_linear_parts
 }  // namespace
 
 KernelDef grouped_linear();
 
 KernelDef grouped_linear() {
+  using namespace grouped_linear_parts;
   return {
       .name = "GroupedLinear",
       .phases = {Phase::Forward, Phase::Backward},

@@ -5,6 +5,7 @@
 namespace fuseline::cpu::kernels {
 
 namespace {
+namespace linear_parts {
 
 class LinearForward final : public Kernel {
  public:
@@ -26,11 +27,13 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
   return std::unique_ptr<Kernel>(std::make_unique<LinearForward>(std::move(gemm), std::move(*step)));
 }
 
+}  // namespace linear_parts
 }  // namespace
 
 KernelDef linear();
 
 KernelDef linear() {
+  using namespace linear_parts;
   return {
       .name = "BasicLinear",
       .phases = {Phase::Forward, Phase::Backward},

@@ -11,6 +11,7 @@
 namespace fuseline::cpu::kernels {
 
 namespace {
+namespace linear_backward_add_parts {
 
 constexpr int kBranch = 0;  // MakeExtraOutput
 constexpr int kLinear = 1;
@@ -68,11 +69,13 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
       std::make_unique<LinearBackwardAdd>(std::move(inputGrad), std::move(*weightGrad), *step));
 }
 
+}  // namespace linear_backward_add_parts
 }  // namespace
 
 KernelDef linear_backward_add();
 
 KernelDef linear_backward_add() {
+  using namespace linear_backward_add_parts;
   return {
       .name = "linear_backward_add",
       .phases = {Phase::Backward},

@@ -14,6 +14,7 @@
 namespace fuseline::cpu::kernels {
 
 namespace {
+namespace linear_backward_bias_parts {
 
 constexpr int kLinear = 0;
 constexpr int kBias = 1;
@@ -132,11 +133,13 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
       weight, gradInput, *gradBias));
 }
 
+}  // namespace linear_backward_bias_parts
 }  // namespace
 
 KernelDef linear_backward_bias();
 
 KernelDef linear_backward_bias() {
+  using namespace linear_backward_bias_parts;
   return {
       .name = "linear_backward_bias",
       .phases = {Phase::Backward},

@@ -6,16 +6,19 @@
 namespace fuseline::cpu::kernels {
 
 namespace {
+namespace linear_backward_scale_parts {
 
 Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   return compileLinearBackward(request, static_cast<float>(request.member(1).attributes.real("scale")));
 }
 
+}  // namespace linear_backward_scale_parts
 }  // namespace
 
 KernelDef linear_backward_scale();
 
 KernelDef linear_backward_scale() {
+  using namespace linear_backward_scale_parts;
   return {
       .name = "linear_backward_scale",
       .phases = {Phase::Backward},

@@ -9,6 +9,7 @@
 namespace fuseline::cpu::kernels {
 
 namespace {
+namespace linear_epilogue_parts {
 
 /// Names the GEMM's result in the program; the linear's own output may be an operand too, when it is saved.
 constexpr OperandKey kSums{.member = -1, .kind = OperandKind::Output, .slot = 0};
@@ -83,11 +84,13 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   return std::unique_ptr<Kernel>(std::make_unique<LinearEpilogue>(std::move(gemm), *x, *weight, std::move(copies)));
 }
 
+}  // namespace linear_epilogue_parts
 }  // namespace
 
 KernelDef linear_epilogue();
 
 KernelDef linear_epilogue() {
+  using namespace linear_epilogue_parts;
   return {
       .name = "linear_epilogue",
       .phases = {Phase::Forward},

@@ -17,6 +17,7 @@
 namespace fuseline::cpu::kernels {
 
 namespace {
+namespace swiglu_linear_parts {
 
 using namespace swiglu_linear;
 
@@ -220,11 +221,13 @@ Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
       std::make_unique<SwiGluLinearBackward>(std::move(parts), *gradOutput, findOperand(request, kWeight), gradWeight));
 }
 
+}  // namespace swiglu_linear_parts
 }  // namespace
 
 KernelDef swiglu_linear();
 
 KernelDef swiglu_linear() {
+  using namespace swiglu_linear_parts;
   return {
       .name = "swiglu_linear",
       .phases = {Phase::Forward, Phase::Backward},

@@ -10,6 +10,7 @@
 namespace fuseline::cpu::kernels {
 
 namespace {
+namespace adamw_parts {
 
 /// Elements that are worth waking a thread for, and few enough to share small models evenly.
 constexpr std::int64_t kElementsPerPiece = 1 << 14;
@@ -66,11 +67,13 @@ class AdamWKernel final : public Kernel {
   std::vector<Piece> m_pieces;  // point into m_step
 };
 
+}  // namespace adamw_parts
 }  // namespace
 
 KernelDef adamw();
 
 KernelDef adamw() {
+  using namespace adamw_parts;
   return {
       .name = "adamw",
       .phases = {Phase::Optimizer},

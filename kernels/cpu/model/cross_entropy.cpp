@@ -17,6 +17,7 @@ namespace fuseline::cpu::kernels {
 KernelDef cross_entropy();
 
 namespace {
+namespace cross_entropy_parts {
 
 /// Logits that are worth waking a thread for.
 constexpr std::int64_t kLogitsPerThread = 8192;
@@ -115,9 +116,11 @@ Result<std::unique_ptr<Kernel>> compileLoss(const CompileRequest& request) {
   return std::unique_ptr<Kernel>(std::make_unique<LossBackward>(std::move(parts)));
 }
 
+}  // namespace cross_entropy_parts
 }  // namespace
 
 KernelDef cross_entropy() {
+  using namespace cross_entropy_parts;
   return {
       .name = "CrossEntropy",
       .phases = {Phase::Forward, Phase::Backward},

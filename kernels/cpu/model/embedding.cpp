@@ -20,6 +20,7 @@ namespace fuseline::cpu::kernels {
 KernelDef embedding();
 
 namespace {
+namespace embedding_parts {
 
 /// Bytes that are worth waking a thread for.
 constexpr std::int64_t kBytesPerThread = 1 << 16;
@@ -154,9 +155,11 @@ Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request, c
   return std::unique_ptr<Kernel>(std::make_unique<EmbeddingBackward>(std::move(parts), RowNumbers(form, ids->spec)));
 }
 
+}  // namespace embedding_parts
 }  // namespace
 
 KernelDef embedding() {
+  using namespace embedding_parts;
   return {
       .name = "Embedding",
       .phases = {Phase::Forward, Phase::Backward},

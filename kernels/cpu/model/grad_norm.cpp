@@ -11,6 +11,7 @@
 namespace fuseline::cpu::kernels {
 
 namespace {
+namespace grad_norm_parts {
 
 /// Few enough for a sum in float32, and worth waking a thread for.
 constexpr std::int64_t kElementsPerPiece = 1 << 14;
@@ -60,11 +61,13 @@ class GradNormKernel final : public Kernel {
   std::vector<double> m_sums;  // by piece
 };
 
+}  // namespace grad_norm_parts
 }  // namespace
 
 KernelDef grad_norm();
 
 KernelDef grad_norm() {
+  using namespace grad_norm_parts;
   return {
       .name = "grad_norm",
       .phases = {Phase::Optimizer},

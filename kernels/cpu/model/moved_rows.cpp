@@ -14,6 +14,7 @@
 namespace fuseline::cpu {
 
 namespace {
+namespace moved_rows_parts {
 
 /// Bytes that are worth waking a thread for.
 constexpr std::int64_t kBytesPerThread = 1 << 16;
@@ -33,6 +34,7 @@ float* ownRows(const MovedRows& rows, std::byte* workspace) {
   return reinterpret_cast<float*>(workspace) + omp_get_thread_num() * 2 * paddedWidth(rows.width);
 }
 
+}  // namespace moved_rows_parts
 }  // namespace
 
 std::size_t movedRowsBytes(std::int64_t width, int threads) {
@@ -40,6 +42,7 @@ std::size_t movedRowsBytes(std::int64_t width, int threads) {
 }
 
 void copyRows(const MovedRows& rows, std::span<const std::int64_t> sources, std::int64_t divisor) {
+  using namespace moved_rows_parts;
   const auto rowBytes = static_cast<std::size_t>(rows.width * sizeBytes(rows.dtype));
   if (rowBytes == 0) return;
   const int threads = threadsFor(rows, sources.size());
@@ -55,6 +58,7 @@ void copyRows(const MovedRows& rows, std::span<const std::int64_t> sources, std:
 
 void scaleRows(const MovedRows& rows, std::span<const std::int64_t> sources, std::int64_t divisor,
                std::span<const float> factors, std::byte* workspace) {
+  using namespace moved_rows_parts;
   const HeadRowFunctions& functions = headRowFunctions(rows.dtype);
   const std::int64_t padded = paddedWidth(rows.width);
   const int threads = threadsFor(rows, sources.size());
@@ -72,6 +76,7 @@ void scaleRows(const MovedRows& rows, std::span<const std::int64_t> sources, std
 
 void sumRows(const MovedRows& rows, std::span<const std::int64_t> sources, std::int64_t terms,
              std::span<const float> factors, std::byte* workspace, std::span<const std::byte* const> addends) {
+  using namespace moved_rows_parts;
   if (terms == 0) return;
   const HeadRowFunctions& functions = headRowFunctions(rows.dtype);
   const AddFunction add = addFunction(DType::F32);

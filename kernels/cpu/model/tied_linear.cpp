@@ -11,6 +11,7 @@ namespace fuseline::cpu::kernels {
 KernelDef tied_linear();
 
 namespace {
+namespace tied_linear_parts {
 
 /// C = A B of the step's operands.
 class BoundProduct {
@@ -68,9 +69,11 @@ Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
   return std::unique_ptr<Kernel>(std::make_unique<Products>(std::move(products)));
 }
 
+}  // namespace tied_linear_parts
 }  // namespace
 
 KernelDef tied_linear() {
+  using namespace tied_linear_parts;
   return {
       .name = "TiedLinear",
       .phases = {Phase::Forward, Phase::Backward},

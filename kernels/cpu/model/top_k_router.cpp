@@ -16,6 +16,7 @@ namespace fuseline::cpu::kernels {
 KernelDef top_k_router();
 
 namespace {
+namespace top_k_router_parts {
 
 /// Logits that are worth waking a thread for.
 constexpr std::int64_t kLogitsPerThread = 2048;
@@ -134,9 +135,11 @@ Result<std::unique_ptr<Kernel>> compileRouter(const CompileRequest& request) {
   return std::unique_ptr<Kernel>(std::make_unique<RouterBackward>(std::move(parts)));
 }
 
+}  // namespace top_k_router_parts
 }  // namespace
 
 KernelDef top_k_router() {
+  using namespace top_k_router_parts;
   return {
       .name = "TopKRouter",
       .phases = {Phase::Forward, Phase::Backward},

@@ -17,6 +17,7 @@
 namespace fuseline::cuda::kernels {
 
 namespace {
+namespace grouped_linear_parts {
 
 using namespace grouped;
 
@@ -348,11 +349,13 @@ Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
 
 Verdict supports(const KernelQuery& query) { return fitsLibrary(query.graph, query.graph.node(query.members[0])); }
 
+}  // namespace grouped_linear_parts
 }  // namespace
 
 KernelDef grouped_linear();
 
 KernelDef grouped_linear() {
+  using namespace grouped_linear_parts;
   return {
       .name = "GroupedLinear",
       .phases = {Phase::Forward, Phase::Backward},

@@ -5,6 +5,7 @@
 namespace fuseline::cuda::kernels {
 
 namespace {
+namespace linear_parts {
 
 Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
   const Result<LinearForwardStep> step = readLinearForward(request);
@@ -14,11 +15,13 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
   return makeProducts(request, {{.problem = problem, .a = step->x, .b = step->weight, .c = step->y}});
 }
 
+}  // namespace linear_parts
 }  // namespace
 
 KernelDef linear();
 
 KernelDef linear() {
+  using namespace linear_parts;
   return {
       .name = "BasicLinear",
       .phases = {Phase::Forward, Phase::Backward},

@@ -10,6 +10,7 @@
 namespace fuseline::cuda::kernels {
 
 namespace {
+namespace linear_backward_activation_parts {
 
 constexpr int kActivation = 0;
 constexpr int kLinear = 1;
@@ -57,11 +58,13 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   return compileLinearBackward(request, options);
 }
 
+}  // namespace linear_backward_activation_parts
 }  // namespace
 
 KernelDef linear_backward_activation();
 
 KernelDef linear_backward_activation() {
+  using namespace linear_backward_activation_parts;
   return {.name = "linear_backward_activation", .phases = {Phase::Backward}, .supports = supports, .compile = compile};
 }
 

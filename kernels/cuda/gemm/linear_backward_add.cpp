@@ -6,6 +6,7 @@
 namespace fuseline::cuda::kernels {
 
 namespace {
+namespace linear_backward_add_parts {
 
 constexpr int kBranch = 0;  // MakeExtraOutput
 constexpr int kLinear = 1;
@@ -15,11 +16,13 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
                                          .extraGradient = OperandKey{kBranch, OperandKind::GradOutput, 1}});
 }
 
+}  // namespace linear_backward_add_parts
 }  // namespace
 
 KernelDef linear_backward_add();
 
 KernelDef linear_backward_add() {
+  using namespace linear_backward_add_parts;
   return {
       .name = "linear_backward_add",
       .phases = {Phase::Backward},

@@ -8,6 +8,7 @@
 namespace fuseline::cuda::kernels {
 
 namespace {
+namespace linear_backward_bias_parts {
 
 constexpr int kLinear = 0;
 constexpr int kBias = 1;
@@ -39,11 +40,13 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
                                          .gradBias = OperandKey{kBias, OperandKind::GradParameter, 0}});
 }
 
+}  // namespace linear_backward_bias_parts
 }  // namespace
 
 KernelDef linear_backward_bias();
 
 KernelDef linear_backward_bias() {
+  using namespace linear_backward_bias_parts;
   return {.name = "linear_backward_bias", .phases = {Phase::Backward}, .supports = supports, .compile = compile};
 }
 

@@ -6,6 +6,7 @@
 namespace fuseline::cuda::kernels {
 
 namespace {
+namespace linear_backward_scale_parts {
 
 constexpr int kLinear = 0;
 constexpr int kScale = 1;
@@ -21,11 +22,13 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
       request, {.members = {.linear = kLinear, .gradOutput = kScale, .gradInput = kLinear}, .alpha = scale});
 }
 
+}  // namespace linear_backward_scale_parts
 }  // namespace
 
 KernelDef linear_backward_scale();
 
 KernelDef linear_backward_scale() {
+  using namespace linear_backward_scale_parts;
   return {.name = "linear_backward_scale", .phases = {Phase::Backward}, .supports = supports, .compile = compile};
 }
 

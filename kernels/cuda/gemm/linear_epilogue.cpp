@@ -14,6 +14,7 @@
 namespace fuseline::cuda::kernels {
 
 namespace {
+namespace linear_epilogue_parts {
 
 /// The members after the linear layer; -1: there is none.
 struct Epilogue {
@@ -138,11 +139,13 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   return makeProducts(request, {product});
 }
 
+}  // namespace linear_epilogue_parts
 }  // namespace
 
 KernelDef linear_epilogue();
 
 KernelDef linear_epilogue() {
+  using namespace linear_epilogue_parts;
   return {.name = "linear_epilogue", .phases = {Phase::Forward}, .supports = supports, .compile = compile};
 }
 

@@ -17,6 +17,7 @@
 namespace fuseline::cuda::kernels {
 
 namespace {
+namespace swiglu_linear_parts {
 
 using namespace swiglu_linear;
 
@@ -214,11 +215,13 @@ Verdict supports(const KernelQuery& query) {
   return haveDTypeOfProduct(query.graph, query.members.subspan(kLinear));
 }
 
+}  // namespace swiglu_linear_parts
 }  // namespace
 
 KernelDef swiglu_linear();
 
 KernelDef swiglu_linear() {
+  using namespace swiglu_linear_parts;
   return {
       .name = "swiglu_linear",
       .phases = {Phase::Forward, Phase::Backward},

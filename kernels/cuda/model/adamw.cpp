@@ -10,6 +10,7 @@
 namespace fuseline::cuda::kernels {
 
 namespace {
+namespace adamw_parts {
 
 class AdamWKernel final : public Kernel {
  public:
@@ -57,11 +58,13 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
       std::make_unique<AdamWKernel>(std::move(*step), request.device.numMultiprocessors, request.device.stream));
 }
 
+}  // namespace adamw_parts
 }  // namespace
 
 KernelDef adamw();
 
 KernelDef adamw() {
+  using namespace adamw_parts;
   return {
       .name = "adamw",
       .phases = {Phase::Optimizer},

@@ -10,6 +10,7 @@
 namespace fuseline::cuda::kernels {
 
 namespace {
+namespace grad_norm_parts {
 
 class GradNormKernel final : public Kernel {
  public:
@@ -48,11 +49,13 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   return std::unique_ptr<Kernel>(std::make_unique<GradNormKernel>(std::move(*step), request.device.stream));
 }
 
+}  // namespace grad_norm_parts
 }  // namespace
 
 KernelDef grad_norm();
 
 KernelDef grad_norm() {
+  using namespace grad_norm_parts;
   return {
       .name = "grad_norm",
       .phases = {Phase::Optimizer},

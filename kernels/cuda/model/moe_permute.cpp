@@ -20,6 +20,7 @@ namespace fuseline::cuda::kernels {
 KernelDef moe_permute();
 
 namespace {
+namespace moe_permute_parts {
 
 /// With its step's fused quantization, if it has any.
 class PermuteForward final : public Kernel {
@@ -136,9 +137,11 @@ Verdict supports(const KernelQuery& query) {
   return Verdict::no("MoEPermute: y has 2^31 rows or more.");
 }
 
+}  // namespace moe_permute_parts
 }  // namespace
 
 KernelDef moe_permute() {
+  using namespace moe_permute_parts;
   return {
       .name = "MoEPermute",
       .phases = {Phase::Forward, Phase::Backward},

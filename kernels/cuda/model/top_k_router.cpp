@@ -16,6 +16,7 @@ namespace fuseline::cuda::kernels {
 KernelDef top_k_router();
 
 namespace {
+namespace top_k_router_parts {
 
 class RouterKernel final : public Kernel {
  public:
@@ -88,9 +89,11 @@ Verdict supports(const KernelQuery& query) {
   return x.rows() < kMost ? Verdict::yes() : Verdict::no("TopKRouter: x has 2^31 tokens or more.");
 }
 
+}  // namespace top_k_router_parts
 }  // namespace
 
 KernelDef top_k_router() {
+  using namespace top_k_router_parts;
   return {
       .name = "TopKRouter",
       .phases = {Phase::Forward, Phase::Backward},

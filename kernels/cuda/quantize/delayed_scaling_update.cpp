@@ -10,6 +10,7 @@
 namespace fuseline::cuda::kernels {
 
 namespace {
+namespace delayed_scaling_update_parts {
 
 struct State {
   Binding scale;
@@ -61,11 +62,13 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
       std::make_unique<ScaleUpdate>(std::move(states), work.options.takesMostRecent, request.device.stream));
 }
 
+}  // namespace delayed_scaling_update_parts
 }  // namespace
 
 KernelDef delayed_scaling_update();
 
 KernelDef delayed_scaling_update() {
+  using namespace delayed_scaling_update_parts;
   return {
       .name = "delayed_scaling_update",
       .phases = {Phase::Forward, Phase::Backward},

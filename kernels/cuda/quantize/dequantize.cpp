@@ -7,6 +7,7 @@
 namespace fuseline::cuda::kernels {
 
 namespace {
+namespace dequantize_parts {
 
 class Dequantize final : public Kernel {
  public:
@@ -27,11 +28,13 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   return std::unique_ptr<Kernel>(std::make_unique<Dequantize>(std::move(*step), request.device.stream));
 }
 
+}  // namespace dequantize_parts
 }  // namespace
 
 KernelDef dequantize();
 
 KernelDef dequantize() {
+  using namespace dequantize_parts;
   return {
       .name = "Quantize",
       .phases = {Phase::Forward, Phase::Backward},

@@ -5,6 +5,7 @@
 namespace fuseline::cuda::kernels {
 
 namespace {
+namespace quantize_parts {
 
 class Quantize final : public Kernel {
  public:
@@ -32,11 +33,13 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
       std::move(*copies), findOperand(request, request.step.copies.front().source), request.device));
 }
 
+}  // namespace quantize_parts
 }  // namespace
 
 KernelDef quantize();
 
 KernelDef quantize() {
+  using namespace quantize_parts;
   return {
       .name = "quantize",
       .phases = {Phase::Forward, Phase::Backward},

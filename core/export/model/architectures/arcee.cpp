@@ -8,6 +8,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace arcee_parts {
 
 ModelForm form(const ModelConfig& config) {
   ModelForm form = llamaForm(config);
@@ -15,8 +16,12 @@ ModelForm form(const ModelConfig& config) {
   return withLlamaWeights(std::move(form));
 }
 
+}  // namespace arcee_parts
 }  // namespace
 
-ModelArchitecture arcee() { return {.modelTypes = {"arcee"}, .form = form}; }
+ModelArchitecture arcee() {
+  using namespace arcee_parts;
+  return {.modelTypes = {"arcee"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

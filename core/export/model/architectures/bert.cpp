@@ -8,6 +8,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace bert_parts {
 
 void addBertWeights(ModelForm& form) {
   const std::string layer = "bert.encoder.layer.{}.";
@@ -50,8 +51,12 @@ ModelForm form(const ModelConfig& config) {
   return form;
 }
 
+}  // namespace bert_parts
 }  // namespace
 
-ModelArchitecture bert() { return {.modelTypes = {"bert"}, .form = form}; }
+ModelArchitecture bert() {
+  using namespace bert_parts;
+  return {.modelTypes = {"bert"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

@@ -14,6 +14,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace deepseek_v3_parts {
 
 /// A number that may be 0.
 std::int64_t countFromZero(const ModelConfig& config, const char* key, std::int64_t otherwise) {
@@ -148,8 +149,12 @@ ModelForm form(const ModelConfig& config) {
   return withWeights(std::move(form));
 }
 
+}  // namespace deepseek_v3_parts
 }  // namespace
 
-ModelArchitecture deepseek_v3() { return {.modelTypes = {"deepseek_v3", "deepseek_v2"}, .form = form}; }
+ModelArchitecture deepseek_v3() {
+  using namespace deepseek_v3_parts;
+  return {.modelTypes = {"deepseek_v3", "deepseek_v2"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

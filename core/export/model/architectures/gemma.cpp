@@ -8,6 +8,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace gemma_parts {
 
 ModelForm form(const ModelConfig& config) {
   ModelForm form = gemmaForm(config.without({"query_pre_attn_scalar"}));
@@ -16,8 +17,12 @@ ModelForm form(const ModelConfig& config) {
   return withLlamaWeights(std::move(form));
 }
 
+}  // namespace gemma_parts
 }  // namespace
 
-ModelArchitecture gemma() { return {.modelTypes = {"gemma"}, .form = form}; }
+ModelArchitecture gemma() {
+  using namespace gemma_parts;
+  return {.modelTypes = {"gemma"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

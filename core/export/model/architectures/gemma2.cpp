@@ -9,6 +9,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace gemma2_parts {
 
 std::vector<bool> slidingOf(const ModelConfig& config, std::size_t numLayers) {
   if (std::vector<bool> isSliding = slidingLayers(config, numLayers); !isSliding.empty()) return isSliding;
@@ -25,8 +26,12 @@ ModelForm form(const ModelConfig& config) {
   return withLlamaWeights(std::move(form));
 }
 
+}  // namespace gemma2_parts
 }  // namespace
 
-ModelArchitecture gemma2() { return {.modelTypes = {"gemma2"}, .form = form}; }
+ModelArchitecture gemma2() {
+  using namespace gemma2_parts;
+  return {.modelTypes = {"gemma2"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

@@ -9,6 +9,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace gemma3_parts {
 
 /// Every pattern-th layer sees all keys.
 std::vector<bool> slidingOf(const ModelConfig& config, std::size_t numLayers) {
@@ -39,8 +40,12 @@ ModelForm form(const ModelConfig& config) {
   return withLlamaWeights(std::move(form));
 }
 
+}  // namespace gemma3_parts
 }  // namespace
 
-ModelArchitecture gemma3() { return {.modelTypes = {"gemma3_text", "gemma3"}, .form = form}; }
+ModelArchitecture gemma3() {
+  using namespace gemma3_parts;
+  return {.modelTypes = {"gemma3_text", "gemma3"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

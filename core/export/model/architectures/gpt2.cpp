@@ -9,6 +9,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace gpt2_parts {
 
 using Order = WeightSource::Order;
 
@@ -54,8 +55,12 @@ ModelForm form(const ModelConfig& config) {
   return form;
 }
 
+}  // namespace gpt2_parts
 }  // namespace
 
-ModelArchitecture gpt2() { return {.modelTypes = {"gpt2"}, .form = form}; }
+ModelArchitecture gpt2() {
+  using namespace gpt2_parts;
+  return {.modelTypes = {"gpt2"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

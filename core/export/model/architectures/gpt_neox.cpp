@@ -8,6 +8,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace gpt_neox_parts {
 
 using Order = WeightSource::Order;
 
@@ -41,8 +42,12 @@ ModelForm form(const ModelConfig& config) {
   return form;
 }
 
+}  // namespace gpt_neox_parts
 }  // namespace
 
-ModelArchitecture gpt_neox() { return {.modelTypes = {"gpt_neox"}, .form = form}; }
+ModelArchitecture gpt_neox() {
+  using namespace gpt_neox_parts;
+  return {.modelTypes = {"gpt_neox"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

@@ -10,6 +10,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace gpt_oss_parts {
 
 using Order = WeightSource::Order;
 
@@ -65,8 +66,12 @@ ModelForm form(const ModelConfig& config) {
   return form;
 }
 
+}  // namespace gpt_oss_parts
 }  // namespace
 
-ModelArchitecture gpt_oss() { return {.modelTypes = {"gpt_oss"}, .form = form}; }
+ModelArchitecture gpt_oss() {
+  using namespace gpt_oss_parts;
+  return {.modelTypes = {"gpt_oss"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

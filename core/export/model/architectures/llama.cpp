@@ -6,11 +6,16 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace llama_parts {
 
 ModelForm form(const ModelConfig& config) { return withLlamaWeights(llamaForm(config)); }
 
+}  // namespace llama_parts
 }  // namespace
 
-ModelArchitecture llama() { return {.modelTypes = {"llama"}, .form = form}; }
+ModelArchitecture llama() {
+  using namespace llama_parts;
+  return {.modelTypes = {"llama"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

@@ -8,6 +8,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace mistral_parts {
 
 ModelForm form(const ModelConfig& config) {
   ModelForm form = llamaForm(config.without({"attention_bias", "mlp_bias"}));
@@ -15,8 +16,12 @@ ModelForm form(const ModelConfig& config) {
   return withLlamaWeights(std::move(form));
 }
 
+}  // namespace mistral_parts
 }  // namespace
 
-ModelArchitecture mistral() { return {.modelTypes = {"mistral"}, .form = form}; }
+ModelArchitecture mistral() {
+  using namespace mistral_parts;
+  return {.modelTypes = {"mistral"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

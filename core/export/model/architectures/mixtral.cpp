@@ -10,6 +10,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace mixtral_parts {
 
 /// Files of the hub name the block, models in memory the MLP.
 ExpertNames names() {
@@ -33,8 +34,12 @@ ModelForm form(const ModelConfig& config) {
   return form;
 }
 
+}  // namespace mixtral_parts
 }  // namespace
 
-ModelArchitecture mixtral() { return {.modelTypes = {"mixtral"}, .form = form}; }
+ModelArchitecture mixtral() {
+  using namespace mixtral_parts;
+  return {.modelTypes = {"mixtral"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

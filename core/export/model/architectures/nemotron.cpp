@@ -8,6 +8,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace nemotron_parts {
 
 ModelForm form(const ModelConfig& config) {
   ModelForm form = llamaForm(config.without({"rms_norm_eps"}));
@@ -17,8 +18,12 @@ ModelForm form(const ModelConfig& config) {
   return withLlamaWeights(std::move(form));
 }
 
+}  // namespace nemotron_parts
 }  // namespace
 
-ModelArchitecture nemotron() { return {.modelTypes = {"nemotron"}, .form = form}; }
+ModelArchitecture nemotron() {
+  using namespace nemotron_parts;
+  return {.modelTypes = {"nemotron"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

@@ -8,6 +8,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace phi3_parts {
 
 ModelForm form(const ModelConfig& config) {
   ModelForm form = llamaForm(config.without({"attention_bias", "mlp_bias"}));
@@ -25,8 +26,12 @@ ModelForm form(const ModelConfig& config) {
   return form;
 }
 
+}  // namespace phi3_parts
 }  // namespace
 
-ModelArchitecture phi3() { return {.modelTypes = {"phi3"}, .form = form}; }
+ModelArchitecture phi3() {
+  using namespace phi3_parts;
+  return {.modelTypes = {"phi3"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

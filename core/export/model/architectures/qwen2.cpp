@@ -8,6 +8,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace qwen2_parts {
 
 ModelForm form(const ModelConfig& config) {
   ModelForm form = llamaForm(config.without({"attention_bias", "mlp_bias"}));
@@ -16,8 +17,12 @@ ModelForm form(const ModelConfig& config) {
   return withLlamaWeights(std::move(form));
 }
 
+}  // namespace qwen2_parts
 }  // namespace
 
-ModelArchitecture qwen2() { return {.modelTypes = {"qwen2"}, .form = form}; }
+ModelArchitecture qwen2() {
+  using namespace qwen2_parts;
+  return {.modelTypes = {"qwen2"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

@@ -10,6 +10,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace qwen2_moe_parts {
 
 void addSharedWeights(ModelForm& form) {
   const std::string mlp = "model.layers.{}.mlp.";
@@ -34,8 +35,12 @@ ModelForm form(const ModelConfig& config) {
   return form;
 }
 
+}  // namespace qwen2_moe_parts
 }  // namespace
 
-ModelArchitecture qwen2_moe() { return {.modelTypes = {"qwen2_moe"}, .form = form}; }
+ModelArchitecture qwen2_moe() {
+  using namespace qwen2_moe_parts;
+  return {.modelTypes = {"qwen2_moe"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

@@ -8,6 +8,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace qwen3_parts {
 
 ModelForm form(const ModelConfig& config) {
   ModelForm form = llamaForm(config.without({"mlp_bias"}));
@@ -18,8 +19,12 @@ ModelForm form(const ModelConfig& config) {
   return withLlamaWeights(std::move(form));
 }
 
+}  // namespace qwen3_parts
 }  // namespace
 
-ModelArchitecture qwen3() { return {.modelTypes = {"qwen3"}, .form = form}; }
+ModelArchitecture qwen3() {
+  using namespace qwen3_parts;
+  return {.modelTypes = {"qwen3"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

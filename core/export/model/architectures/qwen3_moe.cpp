@@ -9,6 +9,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace qwen3_moe_parts {
 
 ModelForm form(const ModelConfig& config) {
   ModelForm form = llamaForm(config.without({"mlp_bias"}));
@@ -22,8 +23,12 @@ ModelForm form(const ModelConfig& config) {
   return form;
 }
 
+}  // namespace qwen3_moe_parts
 }  // namespace
 
-ModelArchitecture qwen3_moe() { return {.modelTypes = {"qwen3_moe"}, .form = form}; }
+ModelArchitecture qwen3_moe() {
+  using namespace qwen3_moe_parts;
+  return {.modelTypes = {"qwen3_moe"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

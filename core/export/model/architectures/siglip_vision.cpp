@@ -9,6 +9,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace siglip_vision_parts {
 
 void addSiglipWeights(const ModelConfig& config, ModelForm& form) {
   const std::string embeddings = "vision_model.embeddings.";
@@ -42,8 +43,12 @@ ModelForm form(const ModelConfig& config) {
   return form;
 }
 
+}  // namespace siglip_vision_parts
 }  // namespace
 
-ModelArchitecture siglip_vision() { return {.modelTypes = {"siglip_vision_model"}, .form = form}; }
+ModelArchitecture siglip_vision() {
+  using namespace siglip_vision_parts;
+  return {.modelTypes = {"siglip_vision_model"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

@@ -8,6 +8,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace stablelm_parts {
 
 ModelForm form(const ModelConfig& config) {
   ModelForm form = llamaForm(config.without({"attention_bias", "mlp_bias", "rms_norm_eps"}));
@@ -19,8 +20,12 @@ ModelForm form(const ModelConfig& config) {
   return withLlamaWeights(std::move(form));
 }
 
+}  // namespace stablelm_parts
 }  // namespace
 
-ModelArchitecture stablelm() { return {.modelTypes = {"stablelm"}, .form = form}; }
+ModelArchitecture stablelm() {
+  using namespace stablelm_parts;
+  return {.modelTypes = {"stablelm"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

@@ -10,6 +10,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace starcoder2_parts {
 
 void rename(std::string& tensor, std::string_view from, std::string_view to) {
   if (const std::size_t place = tensor.find(from); place != std::string::npos) tensor.replace(place, from.size(), to);
@@ -31,8 +32,12 @@ ModelForm form(const ModelConfig& config) {
   return form;
 }
 
+}  // namespace starcoder2_parts
 }  // namespace
 
-ModelArchitecture starcoder2() { return {.modelTypes = {"starcoder2"}, .form = form}; }
+ModelArchitecture starcoder2() {
+  using namespace starcoder2_parts;
+  return {.modelTypes = {"starcoder2"}, .form = form};
+}
 
 }  // namespace fuseline::architectures

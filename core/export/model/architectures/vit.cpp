@@ -9,6 +9,7 @@
 namespace fuseline::architectures {
 
 namespace {
+namespace vit_parts {
 
 /// model: "vit", with which the names of its tensors begin.
 void addEmbeddingWeights(const ModelConfig& config, ModelForm& form, const std::string& model) {
@@ -56,8 +57,12 @@ ModelForm form(const ModelConfig& config) {
   return form;
 }
 
+}  // namespace vit_parts
 }  // namespace
 
-ModelArchitecture vit() { return {.modelTypes = {"vit", "deit"}, .form = form}; }
+ModelArchitecture vit() {
+  using namespace vit_parts;
+  return {.modelTypes = {"vit", "deit"}, .form = form};
+}
 
 }  // namespace fuseline::architectures
