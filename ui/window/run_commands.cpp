@@ -22,7 +22,7 @@
 namespace fuseline::ui {
 
 namespace {
-QString tensorPatterns() { return RunCommands::tr("Tensors (*.safetensors);;All files (*)"); }
+QString tensorPatterns() { return RunCommands::tr("Tensors (*.safetensors *.safetensors.index.json);;All files (*)"); }
 }  // namespace
 
 RunCommands::RunCommands(Session& session, QWidget& window) : QObject(&window), m_session(session), m_window(window) {}
