@@ -420,14 +420,14 @@ TEST_F(ModelWeights, AreSavedUnderOriginalNamesOnlyWhereTheyFit) {
   EXPECT_NE(refused(images, "pool_kv.bias", {17}).find("not all rows of this tensor"), std::string::npos);
 }
 
-/// Appends a tensor that is no model's, without blocks on the disk.
+/// Appends a tensor that is no parameter, such as a mask, without blocks on the disk.
 void appendHole(const std::filesystem::path& file, std::uint64_t bytes) {
   const std::string text = *readWholeFile(file, {.what = "safetensors file"});
   std::uint64_t length = 0;
   std::memcpy(&length, text.data(), sizeof length);
   const std::string data = text.substr(sizeof length + length);
   Json header = Json::parse(text.substr(sizeof length, length));
-  header["hole"] = {{"dtype", "U8"}, {"shape", {bytes}}, {"data_offsets", {data.size(), data.size() + bytes}}};
+  header["hole"] = {{"dtype", "BOOL"}, {"shape", {bytes}}, {"data_offsets", {data.size(), data.size() + bytes}}};
   const std::string changed = header.dump();
   length = changed.size();
   std::ofstream(file, std::ios::binary) << std::string(reinterpret_cast<const char*>(&length), sizeof length) << changed
@@ -449,6 +449,8 @@ TEST_F(ModelWeights, AreReadOnlyWhereTheyAreNeeded) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->size(), parameters.size());
   WeightFiles files = *WeightFiles::open(file);
+  const Result<Tensor> mask = files.read("hole");
+  EXPECT_NE((mask ? "no error" : mask.error().message).find("has the dtype BOOL; expected F32"), std::string::npos);
   std::filesystem::resize_file(file, 64);
   const Result<Tensor> lost = files.read("vit.layernorm.bias");
   EXPECT_NE((lost ? "no error" : lost.error().message).find("the file changed"), std::string::npos);
