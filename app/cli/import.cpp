@@ -121,7 +121,9 @@ Result<void> checkOptions(const ImportOptions& options) {
   return checkOutputs(files, options.replaces);
 }
 
-Result<int> importPipeline(const ImportOptions& options, Context& context) {
+Result<int> importPipeline(const ImportOptions& given, Context& context) {
+  ImportOptions options = given;
+  options.file = modelConfigOf(given.file).string();
   if (Result<void> usable = checkOptions(options); !usable) return usable.error();
   const Result<ImportedPipeline> imported = pipelineIn(options);
   if (!imported) return imported.error();
@@ -156,9 +158,9 @@ void addImportVerb(CLI::App& app, Context& context) {
                            "Import a pipeline from an ONNX model, the config.json of a Hugging Face model, or a file "
                            "that Fuseline exported.",
                            options, importPipeline, importSchema);
-  verb->add_option(
-          "FILE", options->file,
-          "ONNX model (*.onnx), config.json of a model, exported file (*.py, *.svg, *.png, *.html) or run (*.fuserun)")
+  verb->add_option("FILE", options->file,
+                   "ONNX model (*.onnx), config.json of a model or its folder, exported file (*.py, *.svg, *.png, "
+                   "*.html) or run (*.fuserun)")
       ->required();
   verb->add_option("-o,--output", options->output, "File to write (default: standard output)")->type_name("FILE");
   verb->add_option("--weights", options->weights,

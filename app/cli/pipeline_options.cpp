@@ -4,6 +4,7 @@
 
 #include "core/edit/apply_edit.h"
 #include "core/export/any_document.h"
+#include "core/export/model/weight_map.h"
 #include "core/lowering/folded_diagnostics.h"
 #include "core/ops/external.h"
 #include "core/profile/measured_gains.h"
@@ -37,12 +38,9 @@ Result<void> checkArchitecture(const PipelineOptions& options, const std::option
 }
 
 Result<void> checkSymbols(const PipelineDocument& document, const RunSpec& settings) {
-  std::vector<std::string> known;
-  for (const auto& [name, value] : document.symbols().items()) known.push_back(name);
   for (const auto& [name, value] : settings.symbols)
-    if (std::ranges::count(known, name) == 0)
-      return usageError(fmt::format("--set {}={}: the pipeline has no symbol {}. It has: {}.", name, value, name,
-                                    known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+    if (const Verdict verdict = hasSymbol(document, name); !verdict)
+      return usageError(fmt::format("--set {}={}: {}", name, value, verdict.reason()));
   return {};
 }
 
@@ -126,6 +124,16 @@ Result<GainModel> gainModel(const PipelineOptions& options, const PipelineDocume
 }  // namespace
 
 bool isPlannedArchitecture(std::string_view device) { return std::ranges::count(plannedArchitectures(), device) > 0; }
+
+Verdict hasSymbol(const PipelineDocument& document, const std::string& name) {
+  std::vector<std::string> known;
+  for (const auto& [symbol, value] : document.symbols().items()) known.push_back(symbol);
+  if (std::ranges::count(known, name) > 0) return Verdict::yes();
+  const bool isOfModel = name == "layers" && !weightTable(document).empty();
+  return Verdict::no(fmt::format("the pipeline has no symbol {}. {}It has: {}.", name,
+                                 isOfModel ? "Import the config.json again, with --layers. " : "",
+                                 known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+}
 
 CLI::Option* addSpecOption(CLI::App& verb, RunSpec& spec, const SpecField& field, std::string help) {
   const std::string name = optionName(field, spec);

@@ -50,6 +50,8 @@ Result<void> checkEdited(const PipelineOptions& options, const std::string& outp
 
 /// Errors (Usage): settings of a recipe that is not named.
 Result<void> checkSpec(const RunSpec& spec);
+/// No: with the symbols that it has.
+Verdict hasSymbol(const PipelineDocument& document, const std::string& name);
 
 struct OpenedPipeline {
   LoadedDocument loaded;

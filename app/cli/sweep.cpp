@@ -19,7 +19,6 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace fuseline::cli {
 
@@ -57,13 +56,11 @@ Result<void> checkSweepOptions(const SweepOptions& options, const ShapeSweep& sw
 }
 
 Result<void> checkAxes(const ShapeSweep& sweep, const PipelineDocument& document) {
-  std::vector<std::string> known;
-  for (const auto& [name, value] : document.symbols().items()) known.push_back(name);
-  for (const SweepAxis& axis : sweep.axes)
-    if (axis.symbol != kRanksAxis && std::ranges::count(known, axis.symbol) == 0)
-      return Error{fmt::format("--over {}: the pipeline has no symbol {}. It has: {}.", axis.symbol, axis.symbol,
-                               known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))),
-                   ErrorKind::Usage};
+  for (const SweepAxis& axis : sweep.axes) {
+    if (axis.symbol == kRanksAxis) continue;
+    if (const Verdict verdict = hasSymbol(document, axis.symbol); !verdict)
+      return Error{fmt::format("--over {}: {}", axis.symbol, verdict.reason()), ErrorKind::Usage};
+  }
   return {};
 }
 

@@ -6,10 +6,12 @@
 #include "core/worker/protocol.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <variant>
 
@@ -18,6 +20,12 @@
 namespace fuseline::remote {
 
 namespace {
+
+/// A folder, or the index of one.
+bool isOfSeveralFiles(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored) || path.extension() == ".json";
+}
 
 class WorkerBridge {
  public:
@@ -63,6 +71,10 @@ class WorkerBridge {
 
   void passRun(RunRequest request) {
     if (!request.tensorsFile.empty()) {
+      if (isOfSeveralFiles(request.tensorsFile))
+        return send(ErrorEvent{request.id, Error{fmt::format("{}: weights in several files cannot be sent to another "
+                                                             "machine. Choose one safetensors file.",
+                                                             request.tensorsFile)}});
       const std::string name = fmt::format("tensors-{}.safetensors", request.id);
       const Result<void> sent = sendInChunks(
           request.tensorsFile, name, [this](const FileChunk& chunk) { passLine(encode(WorkerRequest(chunk))); });

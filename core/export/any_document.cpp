@@ -9,7 +9,8 @@
 
 namespace fuseline {
 
-Result<LoadedDocument> loadOrImportDocument(const std::filesystem::path& path) {
+Result<LoadedDocument> loadOrImportDocument(const std::filesystem::path& given) {
+  const std::filesystem::path path = modelConfigOf(given);
   const bool isOnnx = isOnnxFile(path);
   if (!isOnnx && !isModelConfig(path)) return loadDocument(path);
   Result<ImportedPipeline> imported = isOnnx ? importOnnx(path) : importModel(path);

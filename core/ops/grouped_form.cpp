@@ -3,6 +3,8 @@
 #include "core/ops/grouped_form.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <string>
 
 #include <fmt/format.h>
@@ -62,6 +64,34 @@ Result<std::vector<RowGroup>> divideRows(std::span<const std::int64_t> sizes, st
   for (const std::int64_t size : sizes)
     groups.push_back({.first = groups.empty() ? 0 : groups.back().first + groups.back().size, .size = size});
   return groups;
+}
+
+std::vector<AttributeSpec> distributionAttributes(const std::string& input) {
+  return {{.name = "distribution",
+           .type = AttributeType::Text,
+           .defaultValue = std::string("random"),
+           .choices = {"random", "even", "zipf"},
+           .help = fmt::format("How {} are drawn if they are not given: at random, evenly, or by Zipf's law, with "
+                               "group 0 the largest.",
+                               input)},
+          {.name = "zipf_exponent",
+           .type = AttributeType::Real,
+           .defaultValue = 1.0,
+           .minimum = 0,
+           .maximum = 16,
+           .help = "With distribution zipf: the share of group g is proportional to (g + 1)^-zipf_exponent."}};
+}
+
+std::optional<std::vector<double>> groupShares(const Attributes& attributes, std::size_t numGroups) {
+  const std::string& distribution = attributes.text("distribution");
+  if (distribution == "random") return std::nullopt;
+  const double exponent = distribution == "zipf" ? attributes.real("zipf_exponent") : 0.0;
+  std::vector<double> shares;
+  for (std::size_t group = 1; group <= numGroups; ++group)
+    shares.push_back(std::pow(static_cast<double>(group), -exponent));
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& share : shares) share /= sum;
+  return shares;
 }
 
 }  // namespace fuseline

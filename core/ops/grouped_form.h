@@ -4,8 +4,11 @@
 
 #include "core/ops/operation.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace fuseline {
@@ -43,5 +46,11 @@ struct RowGroup {
 /// Errors: a size is negative, or their sum is not the number of rows:
 /// "split_sizes is [3, 2], but x has 6 rows; the sizes must add up to 6."
 Result<std::vector<RowGroup>> divideRows(std::span<const std::int64_t> sizes, std::int64_t rows);
+
+/// distribution and zipf_exponent. input: what is drawn, such as "split_sizes".
+std::vector<AttributeSpec> distributionAttributes(const std::string& input);
+
+/// The share of each group, which add up to 1. Nothing: the distribution is random.
+std::optional<std::vector<double>> groupShares(const Attributes& attributes, std::size_t numGroups);
 
 }  // namespace fuseline

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <functional>
 #include <iterator>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -88,18 +89,31 @@ std::int64_t rowsOfCut(std::int64_t rows) {
   return 1;
 }
 
-/// Cuts the rows at random places; groups may be empty.
+/// Where groups end, as a number from 0 to `units`.
+std::vector<double> groupEnds(const DrawArguments& arguments, std::size_t numGroups, double units) {
+  std::vector<double> ends(numGroups);
+  if (const auto shares = groupShares(arguments.attributes, numGroups)) {
+    std::partial_sum(shares->begin(), shares->end(), ends.begin());
+    for (double& end : ends) end = std::round(end * units);
+  } else {
+    RandomStream(arguments.seed, arguments.name).uniforms(0, ends);
+    for (double& end : ends) end = std::floor(end * (units + 1.0));
+  }
+  ends.back() = units;
+  std::ranges::sort(ends);
+  return ends;
+}
+
+/// Cuts the rows as the distribution says; groups may be empty.
 Tensor drawSplitSizes(const DrawArguments& arguments) {
   const TensorSpec& spec = arguments.inputs[kSplitSizes];
   const std::int64_t rows = arguments.inputs[0].rows();
   const std::int64_t unit = rowsOfCut(rows);
-  std::vector<double> ends(static_cast<std::size_t>(spec.numElements()));
-  RandomStream(arguments.seed, arguments.name).uniforms(0, ends);
-  for (double& end : ends) end = std::floor(end * static_cast<double>(rows / unit + 1)) * static_cast<double>(unit);
-  ends.back() = static_cast<double>(rows);
-  std::ranges::sort(ends);
-  for (std::size_t group = ends.size() - 1; group > 0; --group) ends[group] -= ends[group - 1];
-  return Tensor::fromDoubles(spec, ends);
+  std::vector<double> sizes =
+      groupEnds(arguments, static_cast<std::size_t>(spec.numElements()), static_cast<double>(rows / unit));
+  std::adjacent_difference(sizes.begin(), sizes.end(), sizes.begin());
+  for (double& size : sizes) size *= static_cast<double>(unit);
+  return Tensor::fromDoubles(spec, sizes);
 }
 
 // ---- reference
@@ -289,7 +303,7 @@ std::vector<Port> inputsOf(const GroupedForm& form) {
       {.name = "split_sizes",
        .shape = "[G]",
        .help = "Rows of each group, i64; a group may be empty. Their sum is the number of rows "
-               "of x. Not given: random sizes, in multiples of 128, 32, 16 or 8 rows if possible.",
+               "of x. Not given: drawn from distribution, in multiples of 128, 32, 16 or 8 rows if possible.",
        .elements = PortElements::Counts,
        .draw = drawSplitSizes}};
   if (form.isBiasScaled)
@@ -347,6 +361,7 @@ std::vector<AttributeSpec> attributes() {
       requiresGradAttribute("bias"),
   };
   std::ranges::move(mainGradAttributes(), std::back_inserter(all));
+  std::ranges::move(distributionAttributes("split_sizes"), std::back_inserter(all));
   all.push_back(delayedGradientAttribute());
   all.push_back(offloadAttribute());
   return all;

@@ -1,11 +1,14 @@
 // MoEPermute: a copy of each token for each of its experts, ordered by expert.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/numerics/random.h"
+#include "core/ops/grouped_form.h"
 #include "core/ops/moe_form.h"
 #include "core/ops/reference_math.h"
 #include "core/ops/shared_attributes.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <numeric>
 #include <stdexcept>
 
@@ -82,16 +85,28 @@ ReferenceBackward backward(const Attributes&, const SavedValues& saved, Referenc
   return gradients;
 }
 
-/// Different experts for each token, all equally likely.
+/// Every expert as often as any other.
+Tensor inTurn(const TensorSpec& spec, std::size_t numExperts) {
+  std::vector<double> indices(static_cast<std::size_t>(spec.numElements()));
+  for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<double>(i % numExperts);
+  return Tensor::fromDoubles(spec, indices);
+}
+
+/// Different experts for each token: in turn, or with its share as the probability of each.
 Tensor drawIndices(const DrawArguments& arguments) {
   const TensorSpec& spec = arguments.inputs[PermuteForm::kIndices];
   const auto numExperts = static_cast<std::size_t>(permuteForm(arguments.attributes).numExperts);
+  if (arguments.attributes.text("distribution") == "even") return inTurn(spec, numExperts);
   const auto topk = static_cast<std::size_t>(spec.cols());
   const RandomStream stream(arguments.seed, arguments.name);
+  const auto shares = groupShares(arguments.attributes, numExperts);
   std::vector<double> indices, keys(numExperts);
   std::vector<std::size_t> order(numExperts);
   for (std::int64_t token = 0; token < spec.rows(); ++token) {
     stream.uniforms(static_cast<std::uint64_t>(token) * numExperts, keys);
+    // The smallest of exponential variables is that of an expert with the probability of its rate.
+    for (std::size_t expert = 0; shares && expert < numExperts; ++expert)
+      keys[expert] = -std::log1p(-keys[expert]) / (*shares)[expert];
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::sort(order, {}, [&](std::size_t expert) { return keys[expert]; });
     for (std::size_t slot = 0; slot < topk; ++slot) indices.push_back(static_cast<double>(order[slot % numExperts]));
@@ -100,21 +115,24 @@ Tensor drawIndices(const DrawArguments& arguments) {
 }
 
 std::vector<AttributeSpec> attributes() {
-  return {{.name = "num_experts",
-           .type = AttributeType::Integer,
-           .defaultValue = std::int64_t{1},
-           .minimum = 1,
-           .maximum = kMostExperts,
-           .unit = "experts",
-           .help = "Experts, E."},
-          {.name = "align_size",
-           .type = AttributeType::Integer,
-           .defaultValue = std::int64_t{1},
-           .minimum = 1,
-           .maximum = kMostExperts,
-           .unit = "rows",
-           .help = "The rows of each expert are padded with zeros to a multiple of this number. Recipes need 16 (FP8, "
-                   "NVFP4) or 32 (MXFP8). 1 pads nothing."}};
+  std::vector<AttributeSpec> all = {
+      {.name = "num_experts",
+       .type = AttributeType::Integer,
+       .defaultValue = std::int64_t{1},
+       .minimum = 1,
+       .maximum = kMostExperts,
+       .unit = "experts",
+       .help = "Experts, E."},
+      {.name = "align_size",
+       .type = AttributeType::Integer,
+       .defaultValue = std::int64_t{1},
+       .minimum = 1,
+       .maximum = kMostExperts,
+       .unit = "rows",
+       .help = "The rows of each expert are padded with zeros to a multiple of this number. Recipes need 16 (FP8, "
+               "NVFP4) or 32 (MXFP8). 1 pads nothing."}};
+  std::ranges::move(distributionAttributes("indices"), std::back_inserter(all));
+  return all;
 }
 
 OperationCall exampleCall(std::int64_t elements, DType dtype) {
@@ -149,7 +167,7 @@ BasicOperation moe_permute() {
       .inputs = {{"x", "[..., H]", "A row for each token."},
                  {.name = "indices",
                   .shape = "[..., k]",
-                  .help = "The experts of each token, i64; -1 drops one. Not given: drawn uniformly.",
+                  .help = "The experts of each token, i64; -1 drops one. Not given: drawn from distribution.",
                   .elements = PortElements::Counts,
                   .draw = drawIndices}},
       .outputs = {{"y", "[R, H]", "R = k T for T tokens; with align_size, the worst case of rows after padding."},

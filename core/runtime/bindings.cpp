@@ -223,6 +223,12 @@ Result<NamedTensors> makeBindings(const Graph& graph, std::uint64_t seed, const 
   return bindings;
 }
 
+std::int64_t bindingBytes(const Graph& graph) {
+  std::int64_t bytes = 0;
+  for (const Need& need : needsOf(graph, 0)) bytes += need.spec.bytes();
+  return bytes;
+}
+
 NamedTensors thoseThatFit(const Graph& graph, NamedTensors tensors) {
   const Needs needs(graph, 0);
   std::erase_if(tensors, [&](const auto& each) { return !needs.check(each.first, each.second); });

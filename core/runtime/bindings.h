@@ -17,6 +17,9 @@ namespace fuseline {
 /// the graph does not need (with the nearest name), or one with another spec.
 Result<NamedTensors> makeBindings(const Graph& graph, std::uint64_t seed, const NamedTensors& given = {});
 
+/// Bytes of the tensors that makeBindings() makes.
+std::int64_t bindingBytes(const Graph& graph);
+
 /// The tensors that makeBindings() accepts.
 NamedTensors thoseThatFit(const Graph& graph, NamedTensors tensors);
 

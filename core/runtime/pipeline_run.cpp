@@ -301,7 +301,8 @@ int PipelineRun::ranksOfDevice() const {
 Result<void> PipelineRun::checkMemory() const {
   const std::int64_t available = m_backend->freeBytes().value_or(m_backend->device().memoryBytes);
   const std::int64_t held = m_backend->freeBytes() ? 0 : m_options.heldBytes;
-  std::int64_t needed = 0;
+  // Tensors that runs start with stay in the host's memory.
+  std::int64_t needed = m_backend->hasHostMemory() ? bindingBytes(m_analysis.graph()) : 0;
   for (const std::string& name : m_options.variants) {
     Result<const Plan*> plan = planOf(name);
     if (!plan) return plan.error();

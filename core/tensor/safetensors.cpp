@@ -208,13 +208,18 @@ const Json& member(const Json& object, const char* name) {
 
 std::string describe(const Json& value) { return value.is_string() ? value.get<std::string>() : value.type_name(); }
 
+Error foreignTensor(const std::string& name, const std::string& dtype) {
+  return {fmt::format("tensor '{:.80}' has the dtype {:.80}. Valid values: F32, F16, BF16, F8_E4M3, I64, U8.", name,
+                      dtype)};
+}
+
 /// One entry of the header, every field checked against the size of the data. Positions are those in the data.
 Result<StoredTensor> parseEntry(const std::string& name, const Json& value, std::uint64_t dataBytes) {
   if (!value.is_object()) return Error{fmt::format("tensor '{:.80}' is described by {}.", name, value.type_name())};
-  const auto dtype = parseFormatName(member(value, "dtype"));
-  if (!dtype)
-    return Error{fmt::format("tensor '{:.80}' has the dtype {:.80}. Valid values: F32, F16, BF16, F8_E4M3, I64, U8.",
-                             name, describe(member(value, "dtype")))};
+  const Json& dtypeName = member(value, "dtype");
+  const auto dtype = parseFormatName(dtypeName);
+  if (!dtype && (!dtypeName.is_string() || describe(dtypeName).empty()))
+    return foreignTensor(name, describe(dtypeName));
   auto shape = parseShape(member(value, "shape"));
   if (!shape) return Error{fmt::format("tensor '{:.80}': shape is not a list of sizes.", name)};
   const auto offsets = parseOffsets(member(value, "data_offsets"));
@@ -222,8 +227,13 @@ Result<StoredTensor> parseEntry(const std::string& name, const Json& value, std:
   if (offsets->begin > offsets->end || offsets->end > dataBytes)
     return Error{fmt::format("tensor '{:.80}' is at bytes {} to {}, but the data has {} bytes.", name, offsets->begin,
                              offsets->end, dataBytes)};
-  StoredTensor entry{.name = name, .spec = {*dtype, std::move(*shape)}, .begin = offsets->begin, .end = offsets->end};
-  const std::uint64_t available = entry.end - entry.begin;
+  const std::uint64_t available = offsets->end - offsets->begin;
+  if (!dtype) *shape = {static_cast<std::int64_t>(available)};
+  StoredTensor entry{.name = name,
+                     .spec = {dtype.value_or(DType::U8), std::move(*shape)},
+                     .begin = offsets->begin,
+                     .end = offsets->end,
+                     .foreignDtype = dtype ? "" : describe(dtypeName)};
   if (checkedBytes(entry.spec) != available)
     return Error{
         fmt::format("tensor '{:.80}' is {}, but has {} bytes of data.", name, toString(entry.spec), available)};
@@ -292,6 +302,7 @@ Result<Header> headerOfFile(const fs::path& path) {
 Result<NamedTensors> readData(const fs::path& path, std::istream& in, const std::vector<StoredTensor>& entries) {
   NamedTensors tensors;
   for (const StoredTensor& entry : entries) {
+    if (!entry.foreignDtype.empty()) return fileError(path, foreignTensor(entry.name, entry.foreignDtype).message);
     Tensor tensor = Tensor::zeros(entry.spec);
     in.seekg(static_cast<std::streamoff>(entry.begin));
     if (!readBytes(in, reinterpret_cast<char*>(tensor.data.data()), entry.end - entry.begin))

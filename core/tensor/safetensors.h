@@ -33,9 +33,11 @@ struct StoredTensor {
   TensorSpec spec;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
+  std::string foreignDtype = {};  // "BOOL": one that no Tensor has; spec is that of the bytes
 };
 
-/// Tensors of the file and their offsets, for callers that map it. Errors: those of readSafetensors().
+/// Tensors of the file and their offsets, for callers that map it. Errors: those of readSafetensors(), apart from
+/// tensors of a foreign dtype.
 Result<std::vector<StoredTensor>> safetensorsIndex(const std::filesystem::path& path);
 
 /// Metadata of the file, without values that are no texts. Errors: the header cannot be read.

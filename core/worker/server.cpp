@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/worker/server.h"
 
+#include "core/export/model/weight_map.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/output_schema.h"
 #include "core/support/version.h"
@@ -207,14 +208,14 @@ class RunQueue {
 
   Result<std::unique_ptr<PipelineRun>> prepare(const Job& job, const BackendRegistry& registry) {
     report(job.request.id, "preparing", 0, 1);
-    Result<PipelineRunOptions> options = optionsOf(job.request);
+    const LoadedDocument loaded = parseDocument(job.request.pipelineText);
+    Result<PipelineRunOptions> options = optionsOf(job.request, loaded.document);
     if (!options) return options.error();
     options->watch.whenRankHangs = [this, id = job.request.id](const Error& error) {
       m_writer.send(ErrorEvent{id, error, true});
       std::_Exit(static_cast<int>(error.kind));
     };
-    return PipelineRun::prepare(parseDocument(job.request.pipelineText), job.request.pipelineName, std::move(*options),
-                                registry);
+    return PipelineRun::prepare(loaded, job.request.pipelineName, std::move(*options), registry);
   }
 
   /// nullptr: nothing takes turns with it.
@@ -222,17 +223,17 @@ class RunQueue {
                                                      const BackendRegistry& registry) {
     const RunRequest& request = job.request;
     if (request.besideText.empty()) return std::unique_ptr<PipelineRun>();
-    Result<PipelineRunOptions> options = optionsOf(request);
+    const LoadedDocument loaded = parseDocument(request.besideText);
+    Result<PipelineRunOptions> options = optionsOf(request, loaded.document);
     if (!options) return options.error();
     options->heldBytes = first.heldBytes();
     options->takesTensorsThatFit = true;  // they were chosen for the pipeline that it takes turns with
-    auto run =
-        PipelineRun::prepare(parseDocument(request.besideText), request.besideName, std::move(*options), registry);
+    auto run = PipelineRun::prepare(loaded, request.besideName, std::move(*options), registry);
     if (!run) return Error{fmt::format("{}: {}", request.besideName, run.error().message), run.error().kind};
     return run;
   }
 
-  static Result<PipelineRunOptions> optionsOf(const RunRequest& request) {
+  static Result<PipelineRunOptions> optionsOf(const RunRequest& request, const PipelineDocument& document) {
     if (request.variants.empty())
       return Error{"variants: expected unfused, fused, or both; found none.", ErrorKind::Usage};
     PipelineRunOptions options{
@@ -240,7 +241,7 @@ class RunQueue {
     // The message is read in the window, which has no command-line options.
     options.tooLargeAdvice = "Give its symbols smaller values, or choose a device with more memory.";
     if (request.tensorsFile.empty()) return options;
-    Result<NamedTensors> tensors = readSafetensors(request.tensorsFile);
+    Result<NamedTensors> tensors = readTensors(document, request.tensorsFile);
     if (!tensors) return tensors.error();
     options.tensors = std::move(*tensors);
     return options;

@@ -14,8 +14,11 @@ def load_weights(model, path):
                 layer = layer_of(source["parameter"], name)
                 if layer is not None:
                     x = joined_weights(source, layer, stored)
+                    shape = parameters_at(model, place)[0].shape
+                    if "first" in source:
+                        x = x[source["first"] :][: shape[0]]
                     if "shape" in source:
-                        x = x.reshape(parameters_at(model, place)[0].shape)
+                        x = x.reshape(shape)
                     set_parameter(model, place, x)
 
 
@@ -34,7 +37,8 @@ def joined_weights(source, layer, stored):
     parts = [stored_tensor(name, stored) for name in patterns]
     if source["order"] in ("transposed", "pairs_apart"):
         parts = [x.mT if x.dim() > 2 or source["order"] == "transposed" else x for x in parts]
-    x = torch.cat([part.flatten() for part in parts] if "shape" in source else parts)
+    is_reshaped = "shape" in source and "first" not in source
+    x = torch.cat([part.flatten() for part in parts] if is_reshaped else parts)
     if source["order"] == "pairs_apart":
         x = torch.cat([x[:, 0::2], x[:, 1::2]], dim=1)
     if source["order"] == "heads_together":

@@ -14,7 +14,7 @@ LAYERS = ("core", "kernels", "ui", "app", "tests")
 # Within core: a folder may include itself and what stands before it.
 CORE_ORDER = (
     "support", "numerics", "tensor", "collective", "ops", "graph", "document", "lowering", "edit", "compare", "sharding",
-    "quant", "fusion", "plan", "profile", "runtime", "worker", "export",
+    "quant", "fusion", "plan", "profile", "runtime", "export", "worker",
 )
 
 # Within ui likewise.

@@ -9,6 +9,6 @@ using namespace fuseline;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const fuzz::MemoryFile file(fuzz::textOf(data, size));
   const Result<NamedTensors> tensors = readSafetensors(file.path());
-  fuzz::expect(tensors.hasValue() == safetensorsIndex(file.path()).hasValue());
+  fuzz::expect(!tensors || safetensorsIndex(file.path()));  // tensors of foreign dtypes are in the index only
   return 0;
 }

@@ -37,6 +37,7 @@ class ExportTest : public QObject {
   void notesStandAboveTheText();
   void copiesTheText();
   void savesBytesAndShowsTheirListing();
+  void aConfigOffersTheWeightsBesideIt();
   void anImportedModelNamesItsOpenExtents();
   void aModelOfOtherOpsStaysClosed();
   void aPipelineWithErrorsIsASentence();
@@ -118,6 +119,30 @@ void ExportTest::savesBytesAndShowsTheirListing() {
   QVERIFY2(weights, qPrintable(other.window.message()));
   QVERIFY(std::ranges::any_of(*weights, [](const auto& tensor) { return tensor.first == "fc.weight"; }));
   QVERIFY(!(*load)->isVisibleTo(&other.window));
+}
+
+/// The window gives the worker the model's own file, and opens its folder like its config.
+void ExportTest::aConfigOffersTheWeightsBesideIt() {
+  const QTemporaryDir folder;
+  QFile config(folder.filePath(QStringLiteral("config.json")));
+  QVERIFY(config.open(QIODevice::WriteOnly));
+  config.write(R"({"model_type": "llama", "vocab_size": 61, "hidden_size": 8, "intermediate_size": 16,
+    "num_hidden_layers": 1, "num_attention_heads": 2})");
+  config.close();
+  Fixture f(smallPipeline());
+  const auto offered = [&f] {
+    const auto buttons = f.window.findChild<MessageBar*>()->findChildren<QToolButton*>();
+    const auto load = std::ranges::find(buttons, QStringLiteral("Load weights"), &QToolButton::text);
+    return load != buttons.end() && (*load)->isVisibleTo(&f.window) ? *load : nullptr;
+  };
+  QVERIFY(f.window.openFile(folder.path()));
+  QVERIFY(!offered());
+  const QString file = folder.filePath(QStringLiteral("model.safetensors"));
+  QVERIFY(writeSafetensors(file.toStdString(), {{"model.norm.weight", Tensor::zeros({DType::BF16, {8}})}}));
+  QVERIFY(f.window.openFile(config.fileName()));
+  QVERIFY(offered());
+  offered()->click();
+  QCOMPARE(f.session.setup().tensorsFile(), file);
 }
 
 void ExportTest::anImportedModelNamesItsOpenExtents() {

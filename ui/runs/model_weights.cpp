@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/runs/model_weights.h"
 
+#include "core/export/model/model_import.h"
+#include "core/export/model/weight_files.h"
 #include "core/export/onnx/onnx_import.h"
 #include "core/tensor/safetensors.h"
 #include "ui/theme/format.h"
@@ -10,7 +12,10 @@
 #include <QFileInfo>
 
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace fuseline::ui {
 
@@ -26,15 +31,29 @@ Result<std::size_t> writeWeightsOf(const std::filesystem::path& model, const std
   return imported->weights.size();
 }
 
+/// The safetensors files beside a config, as the path that names them all; empty: there are none.
+QString filesBeside(const std::filesystem::path& config) {
+  const std::filesystem::path folder = std::filesystem::absolute(config).parent_path();
+  const Result<WeightFiles> weights = WeightFiles::open(folder);
+  if (!weights) return {};
+  const std::vector<std::filesystem::path> files = weights->files();
+  return toQt((files.size() == 1 ? files.front() : folder).string());
+}
+
 }  // namespace
 
 ModelWeights::ModelWeights(Session& session, MessageBar& bar, QWidget& window)
     : QObject(&window), m_session(session), m_bar(bar), m_window(window) {}
 
 void ModelWeights::offer(const QString& path) {
-  if (!isOnnxFile(path.toStdString()) || !m_folder.isValid()) return;
-  m_bar.offer(tr("Load weights"), tr("Runs use the weights of the model instead of random ones"),
-              [this, path] { load(path); });
+  const auto offerTo = [this](std::function<void()> use) {
+    m_bar.offer(tr("Load weights"), tr("Runs use the weights of the model instead of random ones"), std::move(use));
+  };
+  const std::filesystem::path model = modelConfigOf(path.toStdString());
+  if (isOnnxFile(model) && m_folder.isValid()) return offerTo([this, path] { load(path); });
+  if (!isModelConfig(model)) return;
+  if (const QString files = filesBeside(model); !files.isEmpty())
+    offerTo([this, files] { m_session.setup().setTensorsFile(files); });
 }
 
 void ModelWeights::load(const QString& path) {

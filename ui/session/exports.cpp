@@ -3,6 +3,7 @@
 #include "ui/session/exports.h"
 
 #include "core/export/html_comparison.h"
+#include "core/export/model/weight_map.h"
 #include "core/lowering/lowering.h"
 #include "core/profile/run_file.h"
 #include "core/runtime/bindings.h"
@@ -38,8 +39,8 @@ Result<RunRecord> measuredRun(const Session& session) {
 }
 
 /// No file has no tensors.
-Result<NamedTensors> tensorsIn(const QString& file) {
-  return file.isEmpty() ? NamedTensors{} : readSafetensors(file.toStdString());
+Result<NamedTensors> tensorsIn(const PipelineDocument& document, const QString& file) {
+  return file.isEmpty() ? NamedTensors{} : readTensors(document, file.toStdString());
 }
 
 /// The parts of a session that a text of the pipeline is made of.
@@ -55,7 +56,7 @@ struct PipelineToExport {
 Result<PipelineText> textOf(const PipelineToExport& from, const PipelineExporter& exporter) {
   const Analysis analysis = analyze(from.document, from.options);
   if (!analysis.isRunnable()) return Error{errorText(analysis.lowered.diagnostics, from.name.toStdString())};
-  Result<NamedTensors> given = tensorsIn(from.tensorsFile);
+  Result<NamedTensors> given = tensorsIn(from.document, from.tensorsFile);
   if (!given) return given.error();
   const auto tensors = given->empty() ? nullptr : std::make_shared<const NamedTensors>(std::move(*given));
   return exporter.write({.name = QFileInfo(from.name).completeBaseName().toStdString(),
@@ -75,7 +76,7 @@ FileWork parametersWork(const Session& session, const QString& path) {
           path = path.toStdString()]() -> Result<void> {
     const LoweredGraph lowered = lower(document);
     if (const std::string problems = errorText(lowered.diagnostics, name); !problems.empty()) return Error{problems};
-    const Result<NamedTensors> given = tensorsIn(tensorsFile);
+    const Result<NamedTensors> given = tensorsIn(document, tensorsFile);
     if (!given) return given.error();
     const Result<NamedTensors> bindings = makeBindings(lowered.graph, seed, *given);
     if (!bindings) return bindings.error();

@@ -21,10 +21,6 @@
 
 namespace fuseline::ui {
 
-namespace {
-QString tensorPatterns() { return RunCommands::tr("Tensors (*.safetensors);;All files (*)"); }
-}  // namespace
-
 RunCommands::RunCommands(Session& session, QWidget& window) : QObject(&window), m_session(session), m_window(window) {}
 
 void RunCommands::write(const QString& path, FileWork work, const QString& success) {
@@ -175,7 +171,7 @@ void RunCommands::chooseOptions() {
 void RunCommands::chooseTensors() {
   const QString path = fileToOpen({.purpose = QStringLiteral("tensors"),
                                    .title = tr("Load tensors"),
-                                   .patterns = tensorPatterns(),
+                                   .patterns = tr("Tensors (*.safetensors *.safetensors.index.json);;All files (*)"),
                                    .pipeline = m_session.pipeline().path()},
                                   &m_window);
   if (!path.isEmpty()) m_session.setup().setTensorsFile(path);
@@ -184,7 +180,7 @@ void RunCommands::chooseTensors() {
 void RunCommands::saveParameters() {
   const QString path = fileToSave({.purpose = QStringLiteral("tensors"),
                                    .title = tr("Save parameters"),
-                                   .patterns = tensorPatterns(),
+                                   .patterns = tr("Tensors (*.safetensors);;All files (*)"),
                                    .pipeline = m_session.pipeline().path(),
                                    .ending = QStringLiteral("safetensors")},
                                   &m_window);

@@ -7,6 +7,7 @@
 #include "core/support/visible_text.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -15,11 +16,17 @@ namespace fuseline {
 namespace {
 
 struct PatchSizes {
-  std::int64_t channels, patch, image;
+  std::int64_t channels;
+  std::array<std::int64_t, 2> patch, image;  // rows, columns
 };
 
 PatchSizes patchSizes(const ModelConfig& config) {
-  return {config.count("num_channels", 3), config.count("patch_size", 16), config.count("image_size", 224)};
+  return {config.count("num_channels", 3), config.sides("patch_size", 16), config.sides("image_size", 224)};
+}
+
+/// As PyTorch takes it: 16, or (16, 8).
+std::string sidesText(const std::array<std::int64_t, 2>& sides) {
+  return sides[0] == sides[1] ? std::to_string(sides[0]) : fmt::format("({}, {})", sides[0], sides[1]);
 }
 
 /// The number of patches, in terms of S.
@@ -31,17 +38,24 @@ std::string reshaped(SectionText& text, const char* id, Json shape, const std::s
   return text.add(id, "Reshape", {{"shape", std::move(shape)}}, x);
 }
 
+/// The same rows of a learned table for each image: [B, count, H].
+std::string learnedTokens(const ModelForm& form, SectionText& text, const std::string& id, const std::string& ids,
+                          std::int64_t count) {
+  text.addInput({{"id", ids}, {"dtype", "i64"}, {"shape", {"B", count}}});
+  return text.add(id, "Embedding",
+                  {{"num_embeddings", count},
+                   {"embedding_dim", "H"},
+                   {"dtype", std::string(dtypeName(form.dtype))},
+                   {"positions", true}},
+                  ids);
+}
+
 /// The learned tokens of each image before its patches: [B, S * H]. patches: [B, N, H].
 std::string withClassTokens(const ModelForm& form, SectionText& text, const std::string& patches) {
   const ImageForm& image = *form.image;
   const std::string rows = reshaped(text, "patch_rows", {"B", fmt::format("({}) * H", numPatches(image))}, patches);
   if (image.classTokens == 0) return rows;
-  text.addInput({{"id", "class_token_ids"}, {"dtype", "i64"}, {"shape", {"B", image.classTokens}}});
-  const Json table = {{"num_embeddings", image.classTokens},
-                      {"embedding_dim", "H"},
-                      {"dtype", std::string(dtypeName(form.dtype))},
-                      {"positions", true}};
-  const std::string tokens = text.add("class_tokens", "Embedding", table, "class_token_ids");
+  const std::string tokens = learnedTokens(form, text, "class_tokens", "class_token_ids", image.classTokens);
   const std::string first = reshaped(text, "class_rows", {"B", fmt::format("{} * H", image.classTokens)}, tokens);
   return text.add("tokens", "Concat", Json::object(), {{"x", first}, {"x1", rows}});
 }
@@ -50,15 +64,16 @@ std::string withClassTokens(const ModelForm& form, SectionText& text, const std:
 
 void readImage(const ModelConfig& config, std::int64_t classTokens, ModelForm& form) {
   const PatchSizes sizes = patchSizes(config);
-  if (sizes.image < sizes.patch) config.refuse("image_size", fmt::format("at least patch_size, {}", sizes.patch));
-  const std::int64_t side = std::max<std::int64_t>(1, sizes.image / sizes.patch);
-  form.image = ImageForm{.patchElements = saturatedProduct(sizes.channels, sizes.patch * sizes.patch),
-                         .classTokens = classTokens};
-  form.tokens = side * side + classTokens;
+  const auto& [rows, columns] = sizes.patch;
+  if (sizes.image[0] < rows || sizes.image[1] < columns)
+    config.refuse("image_size", fmt::format("at least patch_size, {}", sidesText(sizes.patch)));
+  form.image = ImageForm{.patchElements = saturatedProduct(sizes.channels, rows * columns), .classTokens = classTokens};
+  const std::int64_t patches = (sizes.image[0] / rows) * (sizes.image[1] / columns);
+  form.tokens = std::max<std::int64_t>(1, patches) + classTokens;
   form.head = ModelHead::None;
   form.notes.push_back(
       fmt::format("Input patches is torch.nn.functional.unfold(images, {0}, stride={0}).transpose(1, 2).{1}",
-                  sizes.patch, classTokens > 0 ? " The values of class_token_ids are not read." : ""));
+                  sidesText(sizes.patch), classTokens > 0 ? " The values of class_token_ids are not read." : ""));
 }
 
 void readClasses(const ModelConfig& config, ModelForm& form) {
@@ -92,6 +107,27 @@ std::string addClassifier(SectionText& text, const std::string& x) {
   return text.add("head", "Linear", {{"in_features", "H"}, {"out_features", "classes"}}, first);
 }
 
+std::string addPoolingHead(const ModelForm& form, SectionText& text, const std::string& x) {
+  const auto linear = [&](const std::string& id, const std::string& from, const char* in, const char* out) {
+    return text.add(id, "Linear", {{"in_features", in}, {"out_features", out}}, from);
+  };
+  const std::string q = linear("pool_q", learnedTokens(form, text, "probe", "probe_ids", 1), "H", "H");
+  text.add("pool_split", "Split", {{"sizes", {"H", "H"}}}, linear("pool_kv", x, "H", "2 * H"));
+  const Json attention = {
+      {"num_attention_heads", "heads"}, {"kv_channels", {"D"}}, {"qkv_format", "bshd"}, {"attn_mask_type", "no_mask"}};
+  const std::string y = text.add("pool_attention", "DotProductAttention", attention,
+                                 {{"x", q}, {"k", "pool_split.y"}, {"v", "pool_split.y1"}});
+  const std::string saved =
+      text.add("pool_save", "MakeExtraOutput", {{"in_place", false}}, linear("pool_proj", y, "H", "H"));
+  const std::string normed =
+      text.add("pool_norm", form.norm.op, {{"normalized_shape", {"H"}}, {"eps", form.norm.eps}}, saved);
+  const std::string active =
+      text.add("pool_act", form.activation, form.activationAttributes, linear("pool_fc1", normed, "H", "F"));
+  const std::string sum = text.add("pool_add", "AddExtraInput", {{"in_place", true}},
+                                   {{"x", linear("pool_fc2", active, "F", "H")}, {"extra", "pool_save.extra"}});
+  return reshaped(text, "pooled_rows", {"B", "H"}, sum);
+}
+
 void addImageSymbols(const ImageForm& image, Json& symbols) {
   symbols["patch"] = image.patchElements;
   if (image.classes > 0) symbols["classes"] = image.classes;
@@ -101,7 +137,7 @@ void addPatchWeights(const ModelConfig& config, const PatchTensors& tensors, Mod
   const PatchSizes sizes = patchSizes(config);
   form.weights.push_back({.parameter = "patch_embed.weight",
                           .tensors = {tensors.convolution + ".weight"},
-                          .shape = {form.hidden, sizes.channels, sizes.patch, sizes.patch}});
+                          .shape = {form.hidden, sizes.channels, sizes.patch[0], sizes.patch[1]}});
   form.weights.push_back({.parameter = "patch_embed.bias", .tensors = {tensors.convolution + ".bias"}});
   form.weights.push_back(
       {.parameter = "positions.bias", .tensors = {tensors.positions}, .shape = tensors.positionShape});

@@ -22,6 +22,10 @@ std::string addPatches(const ModelForm& form, SectionText& text);
 /// Precondition: there are class tokens.
 std::string addClassifier(SectionText& text, const std::string& x);
 
+/// Adds the attention of a learned probe to all tokens, and an MLP, and returns one row for each image. x: the
+/// normalized hidden states.
+std::string addPoolingHead(const ModelForm& form, SectionText& text, const std::string& x);
+
 /// The symbols of its sizes.
 void addImageSymbols(const ImageForm& image, Json& symbols);
 

@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::int64_t kMostExtent = 1 << 24;
 
+bool isExtent(const Json& value) { return value.is_number_integer() && value >= 1 && value <= kMostExtent; }
+
 std::string valueText(const Json& value) {
   return shortened(visibleText(value.dump(-1, ' ', false, Json::error_handler_t::replace)));
 }
@@ -43,10 +45,19 @@ bool ModelConfig::has(std::string_view name) const { return find(name) != nullpt
 
 std::int64_t ModelConfig::count(std::string_view name, std::optional<std::int64_t> otherwise) const {
   const Json* const value = find(name);
-  const bool isCount = value && value->is_number_integer() && *value >= 1 && *value <= kMostExtent;
-  if (isCount) return value->get<std::int64_t>();
+  if (value && isExtent(*value)) return value->get<std::int64_t>();
   if (value || !otherwise) wrong(name, fmt::format("a whole number from 1 to {}", kMostExtent));
   return otherwise.value_or(1);
+}
+
+std::array<std::int64_t, 2> ModelConfig::sides(std::string_view name, std::int64_t otherwise) const {
+  const Json* const value = find(name);
+  if (!value) return {otherwise, otherwise};
+  if (isExtent(*value)) return {value->get<std::int64_t>(), value->get<std::int64_t>()};
+  if (value->is_array() && value->size() == 2 && std::ranges::all_of(*value, isExtent))
+    return value->get<std::array<std::int64_t, 2>>();
+  wrong(name, fmt::format("a whole number from 1 to {}, or a list of two", kMostExtent));
+  return {otherwise, otherwise};
 }
 
 double ModelConfig::real(std::string_view name, std::optional<double> otherwise) const {

@@ -5,6 +5,7 @@
 #include "core/support/json.h"
 #include "core/support/result.h"
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -26,6 +27,8 @@ class ModelConfig {
   bool has(std::string_view name) const;
   /// A whole number from 1 to the largest extent of an op. Errors: it is none, or is missing without a default.
   std::int64_t count(std::string_view name, std::optional<std::int64_t> otherwise = std::nullopt) const;
+  /// Rows and columns: a whole number for both, or a list of two. Errors: neither.
+  std::array<std::int64_t, 2> sides(std::string_view name, std::int64_t otherwise) const;
   double real(std::string_view name, std::optional<double> otherwise = std::nullopt) const;
   bool flag(std::string_view name, bool otherwise) const;
   std::string text(std::string_view name, std::string_view otherwise) const;

@@ -36,6 +36,8 @@ struct WeightSource {
   std::string together = {};  // with Order::Experts: the tensor of all experts, which other files have instead
   std::vector<std::int64_t> rows = {};  // of each tensor; empty: all have as many
   Shape shape = {};  // of each tensor, where the files have the elements of the parameter in another shape
+  /// Row of the only tensor, which has `shape`, at which the parameter begins: other parameters have other rows of it.
+  std::optional<std::int64_t> first = {};
 };
 
 /// Layers that are instances of one block. Those of a model differ in no more than this.
@@ -75,6 +77,7 @@ struct ImageForm {
   std::int64_t patchElements = 1;  // channels * rows * columns
   std::int64_t classTokens = 0;    // learned tokens before the patches
   std::int64_t classes = 0;        // 0: there is no classifier
+  bool hasPoolingHead = false;     // a learned probe attends to the patches
 };
 
 /// Where norms and residuals are.

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -139,11 +140,18 @@ Result<void> shorten(ModelForm& form, std::string_view name, const ModelImportOp
   return {};
 }
 
+/// The object of a config that is imported, in a model of several modalities; nullptr: the config itself.
+const char* modalityOf(const ModelConfig& outer) {
+  const ModelConfig text = outer.section("text_config");
+  const char* const textOrAll = text.isEmpty() ? nullptr : "text_config";
+  if (findArchitecture(text.text("model_type", outer.text("model_type", "")))) return textOrAll;
+  return findArchitecture(outer.section("vision_config").text("model_type", "")) ? "vision_config" : textOrAll;
+}
+
 Result<ModelForm> readForm(const Json& json, std::string_view name, const ModelImportOptions& options) {
   const ModelConfig outer(json, std::string(name));
-  // Models of several modalities have their decoder in an object of its own.
-  const ModelConfig inner = outer.section("text_config");
-  const ModelConfig& config = inner.isEmpty() ? outer : inner;
+  const char* const modality = modalityOf(outer);
+  const ModelConfig config = modality ? outer.section(modality) : outer;
   const std::string modelType = config.text("model_type", outer.text("model_type", ""));
   const ModelArchitecture* const architecture = findArchitecture(modelType);
   if (outer.error()) return *outer.error();
@@ -153,7 +161,7 @@ Result<ModelForm> readForm(const Json& json, std::string_view name, const ModelI
   ignoreCommonKeys(config);
   noteDropouts(config, form.notes);
   noteUnreadKeys(config, form.notes);
-  if (!inner.isEmpty()) form.notes.emplace_back("Only the text model, text_config, was imported.");
+  if (modality) form.notes.push_back(fmt::format("Only {} of the model was imported.", modality));
   if (config.error()) return *config.error();
   if (Result<void> shortened = shorten(form, name, options); !shortened) return shortened.error();
   return form;
@@ -173,14 +181,22 @@ Result<ImportedPipeline> pipelineOf(const ModelForm& form, std::string_view name
 
 }  // namespace
 
+std::filesystem::path modelConfigOf(const std::filesystem::path& path) {
+  std::error_code ignored;
+  std::filesystem::path inFolder = path / "config.json";
+  return std::filesystem::is_regular_file(inFolder, ignored) ? inFolder : path;
+}
+
 bool isModelConfig(const std::filesystem::path& path) {
   if (path.extension() != ".json") return false;
   const Result<std::string> text = readWholeFile(path, {.what = "config", .maxMiB = kMostConfigMiB});
   if (!text) return false;
   const Result<Json> json = parseConfig(*text, "");
-  return json && !json->contains("format") &&
-         std::ranges::any_of(std::array{"model_type", "architectures", "transformers_version"},
-                             [&](const char* key) { return json->contains(key); });
+  const auto has = [&](const char* key) {
+    return json ? json->contains(key) : text->find(fmt::format("\"{}\"", key)) != std::string::npos;
+  };
+  // With a damaged config, the import says where the damage is.
+  return !has("format") && std::ranges::any_of(std::array{"model_type", "architectures", "transformers_version"}, has);
 }
 
 Result<ImportedPipeline> importModelConfig(std::string_view text, std::string_view name,

@@ -22,6 +22,8 @@ struct ModelImportOptions {
   std::optional<std::filesystem::path> weights = std::nullopt;
 };
 
+/// The config.json of a folder that has one; else the path itself.
+std::filesystem::path modelConfigOf(const std::filesystem::path& path);
 /// A JSON object with model_type, or with architectures, but no pipeline. Any other file: false.
 bool isModelConfig(const std::filesystem::path& path);
 

@@ -134,7 +134,9 @@ class ModelText {
     for (std::size_t i = 0; i < m_form.layers.size(); ++i)
       x = m_text.add(fmt::format("layer{}", i), "block:" + m_form.kinds[m_form.layers[i]].block, noAttributes(), x);
     if (m_form.hasFinalNorm) x = norm("norm", x);
-    if (m_form.head == ModelHead::None)
+    if (m_form.image && m_form.image->hasPoolingHead)
+      m_text.addOutput("pooled", addPoolingHead(m_form, m_text, x));
+    else if (m_form.head == ModelHead::None)
       m_text.addOutput("y", x);
     else
       m_text.addOutput("loss", loss(logits(x)));

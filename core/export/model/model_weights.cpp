@@ -73,8 +73,14 @@ class WeightReader {
     for (const std::string& name : *names) {
       Result<Tensor> part = partOf(source, name);
       if (!part) return part.error();
-      if (!source.shape.empty()) {
-        if (part->spec.shape != source.shape) return wrongShape(parameter, name, part->spec.shape, source.shape);
+      if (!source.shape.empty() && part->spec.shape != source.shape)
+        return wrongShape(parameter, name, part->spec.shape, source.shape);
+      if (source.first) {
+        const std::int64_t rows = spec->second.shape.empty() ? 1 : spec->second.shape.front();
+        if (rows > source.shape.front() - *source.first)
+          return wrongShape(parameter, name, source.shape, spec->second.shape);
+        part = rowsOf(*part, *source.first, rows);
+      } else if (!source.shape.empty()) {
         part->spec.shape = {part->spec.numElements()};
       }
       if (auto error = append(std::move(*part), whole)) return Error{fmt::format("{}: {}", parameter, error->message)};

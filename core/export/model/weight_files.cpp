@@ -150,6 +150,11 @@ Result<Tensor> WeightFiles::read(std::string_view name) {
     return Error{
         fmt::format("{}: there is no tensor {}. Are these the weights of the config's model?", m_path.string(), name)};
   const Place& place = m_places.at(*stored);
+  if (const std::string& dtype = place.tensor.foreignDtype; !dtype.empty())
+    return Error{
+        fmt::format("{}: tensor {} has the dtype {}; expected F32, F16 or BF16. Import a model that is not "
+                    "quantized.",
+                    place.file.string(), *stored, shortened(visibleText(dtype)))};
   Tensor tensor{.spec = place.tensor.spec, .data = std::vector<std::byte>(place.tensor.end - place.tensor.begin)};
   std::ifstream in(place.file, std::ios::binary);
   in.seekg(static_cast<std::streamoff>(place.tensor.begin));

@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -74,6 +75,21 @@ bool hasUsableShape(const Json& entry) {
   return (!entry.contains("shape") || !shape.empty()) && std::ranges::all_of(shape, [](auto each) { return each > 0; });
 }
 
+/// Nothing: the tensor has no rows of other parameters, or no usable number says so.
+std::optional<std::int64_t> firstRow(const Json& entry) {
+  const auto first = entry.find("first");
+  if (first == entry.end() || !first->is_number_integer()) return std::nullopt;
+  return first->get<std::int64_t>();
+}
+
+bool hasUsableFirst(const Json& entry) {
+  if (!entry.contains("first")) return true;
+  const std::optional<std::int64_t> first = firstRow(entry);
+  const Shape shape = storedShape(entry);
+  return first && *first >= 0 && !shape.empty() && *first < shape.front() && entry["tensors"].size() == 1 &&
+         orderOf(entry) == WeightSource::Order::AsStored;
+}
+
 bool hasUsableShares(const Json& entry) {
   if (!entry.contains("rows")) return true;
   const std::vector<std::int64_t> rows = sharesOf(entry);
@@ -88,7 +104,7 @@ bool isEntry(const Json& entry) {
          !entry["tensors"].empty() && std::ranges::all_of(entry["tensors"], isText) &&
          (!entry.contains("together") || entry["together"].is_string()) &&
          (orderOf(entry) != WeightSource::Order::HeadsTogether || headsOf(entry) > 0) && hasUsableShares(entry) &&
-         hasUsableShape(entry);
+         hasUsableShape(entry) && hasUsableFirst(entry);
 }
 
 /// The number of the layer for which the pattern gives this name; "" for a pattern without layers.
@@ -118,6 +134,7 @@ std::optional<WeightSource> sourceOf(const Json& table, const std::string& param
     source.together = withLayer(entry.value("together", std::string()), *layer);
     source.rows = sharesOf(entry);
     source.shape = storedShape(entry);
+    source.first = firstRow(entry);
     return source;
   }
   return std::nullopt;
@@ -274,6 +291,42 @@ Result<void> giveStoredShape(const WeightSource& source, NamedTensors& parts) {
   return {};
 }
 
+/// Tensors of which several parameters have a part each.
+class SharedTensors {
+ public:
+  /// Errors: the parameter does not fit.
+  Result<void> add(const WeightSource& source, const Tensor& rows, NamedTensors& renamed) {
+    const std::string& name = source.tensors.front();
+    const auto [left, isNew] = m_rowsLeft.emplace(name, source.shape.front());
+    if (isNew) renamed.emplace_back(name, Tensor::zeros({rows.spec.dtype, source.shape}));
+    Tensor& whole = std::ranges::find(renamed, name, &NamedTensors::value_type::first)->second;
+    const std::size_t begin =
+        whole.data.size() / static_cast<std::size_t>(source.shape.front()) * static_cast<std::size_t>(*source.first);
+    if (rows.spec.shape.empty() || rows.spec.dtype != whole.spec.dtype || rows.data.size() > whole.data.size() - begin)
+      return incomplete(name);
+    std::ranges::copy(rows.data, whole.data.begin() + static_cast<std::ptrdiff_t>(begin));
+    left->second -= rows.spec.shape.front();
+    return {};
+  }
+
+  /// Errors: rows of a tensor are missing.
+  Result<void> check() const {
+    for (const auto& [name, rows] : m_rowsLeft)
+      if (rows != 0) return incomplete(name);
+    return {};
+  }
+
+ private:
+  static Error incomplete(const std::string& name) {
+    return {
+        fmt::format("{}: the parameters of the pipeline are not all rows of this tensor. Save it without "
+                    "--original-names.",
+                    name)};
+  }
+
+  std::map<std::string, std::int64_t, std::less<>> m_rowsLeft;
+};
+
 }  // namespace
 
 Json weightTable(const ModelForm& form) {
@@ -286,6 +339,7 @@ Json weightTable(const ModelForm& form) {
     if (isOfQkv(source))
       entry["rows"] = {form.heads * form.headDim, form.groups * form.headDim, form.groups * form.headDim};
     if (!source.shape.empty()) entry["shape"] = source.shape;
+    if (source.first) entry["first"] = *source.first;
     table.push_back(std::move(entry));
   }
   return table;
@@ -341,10 +395,15 @@ Result<NamedTensors> withModelNames(const PipelineDocument& document, NamedTenso
   for (const Json& entry : table)
     if (const std::int64_t given = headsOf(entry); given > 0) heads = given;
   NamedTensors renamed;
+  SharedTensors shared;
   for (auto& [name, tensor] : tensors) {
     const std::optional<WeightSource> source = sourceOf(table, name);
     if (!source) {
       renamed.emplace_back(name, std::move(tensor));
+      continue;
+    }
+    if (source->first) {
+      if (Result<void> added = shared.add(*source, tensor, renamed); !added) return added.error();
       continue;
     }
     Result<NamedTensors> parts = StoredParts(*source, heads).of(tensor);
@@ -352,6 +411,7 @@ Result<NamedTensors> withModelNames(const PipelineDocument& document, NamedTenso
     if (Result<void> shaped = giveStoredShape(*source, *parts); !shaped) return shaped.error();
     std::ranges::move(*parts, std::back_inserter(renamed));
   }
+  if (Result<void> complete = shared.check(); !complete) return complete.error();
   return renamed;
 }
 

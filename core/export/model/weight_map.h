@@ -15,7 +15,7 @@ struct ModelForm;
 
 /// Section "weights" of the pipeline file: a list of {"parameter", "tensors", "order"}, as WeightSource; the heads of
 /// order heads_together are beside it as "heads", the tensor of all experts of order experts as "together", and the
-/// rows of each tensor as "rows" where they differ.
+/// rows of each tensor as "rows" where they differ. "shape" and "first" are written if the source has them.
 Json weightTable(const ModelForm& form);
 /// The section of a document, without malformed entries; an empty list where it has none.
 Json weightTable(const PipelineDocument& document);

@@ -22,9 +22,9 @@ std::string literal(const AttributeValue& value) {
 
 /// Attributes that become something else than an argument of their name.
 bool isSpecial(std::string_view name) {
-  constexpr std::array<std::string_view, 7> kSpecial = {
+  constexpr std::array<std::string_view, 9> kSpecial = {
       "dtype", "tensor_parallel_mode", "userbuffers_comm_name", "overwrite_main_grad", "cpu_offloading",
-      "seed",  "requires_grad"};
+      "seed",  "requires_grad",        "distribution",          "zipf_exponent"};
   return std::ranges::find(kSpecial, name) != kSpecial.end() || name.ends_with("_requires_grad");
 }
 

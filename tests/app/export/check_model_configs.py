@@ -357,29 +357,43 @@ class Models(unittest.TestCase):
         """With a token for distillation."""
         self.image_model(transformers.DeiTForImageClassification, transformers.DeiTConfig(**IMAGES, num_labels=5), 2)
 
+    def test_vit_with_sides(self):
+        """Rows and columns differ, of images and of patches."""
+        sides = {"image_size": [16, 24], "patch_size": [8, 4]}
+        self.image_model(transformers.ViTForImageClassification,
+                         transformers.ViTConfig(**{**IMAGES, **sides}, num_labels=5), 1)
+
     def test_siglip(self):
         self.image_model(transformers.SiglipVisionModel,
                          transformers.SiglipVisionConfig(**IMAGES, vision_use_head=False), 0)
 
+    def test_siglip_with_pooling_head(self):
+        self.image_model(transformers.SiglipVisionModel, transformers.SiglipVisionConfig(**IMAGES), 0)
+
     def image_model(self, kind, config, class_tokens):
         """With the loss of the classifier, or of the last norm where there is none."""
         generator = torch.Generator().manual_seed(2)
-        pixels = torch.randn(BATCH, 3, config.image_size, config.image_size, generator=generator)
+        rows, columns = [config.image_size] * 2 if isinstance(config.image_size, int) else config.image_size
+        pixels = torch.randn(BATCH, 3, rows, columns, generator=generator)
         patches = torch.nn.functional.unfold(pixels, config.patch_size, stride=config.patch_size).transpose(1, 2)
         inputs = {"patches": patches.contiguous()}
         tokens = patches.shape[1] + class_tokens
-        weights = torch.randn(BATCH, tokens, config.hidden_size, generator=generator)
+        pools = getattr(config, "vision_use_head", False)
+        y_name = "pooled" if pools else "y"
+        weights = torch.randn(BATCH, *([] if pools else [tokens]), config.hidden_size, generator=generator)
         labels = torch.randint(0, config.num_labels, (BATCH,), generator=generator)
         if class_tokens:
             inputs["class_token_ids"] = torch.zeros(BATCH, class_tokens, dtype=torch.int64)
-        inputs |= {"labels": labels} if "Classification" in kind.__name__ else {"grad.y": weights}
+        if pools:
+            inputs["probe_ids"] = torch.zeros(BATCH, 1, dtype=torch.int64)
+        inputs |= {"labels": labels} if "Classification" in kind.__name__ else {f"grad.{y_name}": weights}
 
         def outputs(model):
             if "labels" in inputs:
                 result = model(pixels, labels=labels)
                 return result.loss, {"loss": result.loss.detach(), "head.bias:y": result.logits.detach()}
-            y = model(pixels).last_hidden_state
-            return (y * weights).sum(), {"y": y.detach()}
+            y = model(pixels).pooler_output if pools else model(pixels).last_hidden_state
+            return (y * weights).sum(), {y_name: y.detach()}
 
         self.compare(kind, config, inputs, outputs, tokens)
 

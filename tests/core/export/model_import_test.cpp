@@ -61,6 +61,9 @@ const DocumentOp& opOf(const ImportedPipeline& pipeline, const char* block, std:
 
 using Names = std::vector<std::string>;
 
+const Json kImages = {{"model_type", "vit"}, {"hidden_size", 8}, {"intermediate_size", 16}, {"num_hidden_layers", 1},
+                      {"image_size", 6},     {"patch_size", 2},  {"num_attention_heads", 2}};
+
 TEST(ModelImport, MakesInstancesOfOneBlock) {
   const ImportedPipeline pipeline = imported(small("llama"));
   EXPECT_EQ(layersOf(pipeline.document), Names(4, "Layer"));
@@ -73,10 +76,15 @@ TEST(ModelImport, MakesInstancesOfOneBlock) {
 TEST(ModelImport, OpensLikeAPipelineFile) {
   const TemporaryFolder folder;
   std::ofstream(folder / "config.json") << small("llama").dump();
-  const Result<LoadedDocument> loaded = loadOrImportDocument(folder / "config.json");
-  ASSERT_TRUE(loaded) << loaded.error().message;
-  EXPECT_TRUE(loaded->isTakenOut);
-  EXPECT_EQ(layersOf(loaded->document), Names(4, "Layer"));
+  for (const std::filesystem::path& path : {folder / "config.json", folder.path()}) {
+    const Result<LoadedDocument> loaded = loadOrImportDocument(path);
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    EXPECT_TRUE(loaded->isTakenOut);
+    EXPECT_EQ(layersOf(loaded->document), Names(4, "Layer"));
+  }
+  std::ofstream(folder / "config.json") << R"({"model_type": "llama",)";
+  const Result<LoadedDocument> damaged = loadOrImportDocument(folder / "config.json");
+  EXPECT_NE((damaged ? "no error" : damaged.error().message).find("config.json:1:"), std::string::npos);
 }
 
 TEST(ModelImport, TakesTheFirstLayersOnly) {
@@ -113,6 +121,15 @@ TEST(ModelImport, ReadsTheTextModelOfSeveralModalities) {
   const Json config = {
       {"model_type", "gemma3"}, {"text_config", small("gemma3_text")}, {"vision_config", Json::object()}};
   EXPECT_EQ(layersOf(imported(config).document).size(), 4U);
+}
+
+TEST(ModelImport, ReadsTheImageModelWhereTheTextModelIsNotKnown) {
+  const Json config = {{"model_type", "siglip"},
+                       {"text_config", {{"model_type", "siglip_text_model"}}},
+                       {"vision_config", with(kImages, {{"model_type", "siglip_vision_model"}})}};
+  const ImportedPipeline pipeline = imported(config);
+  EXPECT_EQ(pipeline.document.outputs().front().id, "pooled");
+  EXPECT_EQ(pipeline.notes.back(), "Only vision_config of the model was imported.");
 }
 
 TEST(ModelImport, ListsKeysThatItDoesNotKnow) {
@@ -172,9 +189,6 @@ TEST(ModelImport, WritesLatentAttentionAsOps) {
   EXPECT_EQ(router["expert_bias"], true);
 }
 
-const Json kImages = {{"model_type", "vit"}, {"hidden_size", 8}, {"intermediate_size", 16}, {"num_hidden_layers", 1},
-                      {"image_size", 6},     {"patch_size", 2},  {"num_attention_heads", 2}};
-
 TEST(ModelImport, ClassifiesImagesByTheirFirstToken) {
   const ImportedPipeline pipeline = imported(with(kImages, {{"id2label", {{"0", "a"}, {"1", "b"}, {"2", "c"}}}}));
   EXPECT_EQ(pipeline.document.symbols()["S"], 10);
@@ -184,6 +198,16 @@ TEST(ModelImport, ClassifiesImagesByTheirFirstToken) {
   EXPECT_EQ(imported(with(kImages, {{"architectures", {"ViTModel"}}})).document.outputs().front().id, "y");
   EXPECT_NE(refusal(with(kImages, {{"image_size", 1}})).find("image_size is 1; expected at least patch_size, 2"),
             std::string::npos);
+}
+
+TEST(ModelImport, TakesImagesAndPatchesWithSides) {
+  const ImportedPipeline pipeline = imported(with(kImages, {{"image_size", {6, 8}}, {"patch_size", {2, 4}}}));
+  EXPECT_EQ(pipeline.document.symbols()["S"], 7);
+  EXPECT_EQ(pipeline.document.symbols()["patch"], 24);
+  EXPECT_NE(pipeline.notes.front().find("unfold(images, (2, 4), stride=(2, 4))"), std::string::npos);
+  for (const Json& sides : {Json{6}, Json{6, 8, 3}, Json{6, "8"}, Json{6, 0}, Json::object()})
+    EXPECT_NE(refusal(with(kImages, {{"image_size", sides}})).find("or a list of two"), std::string::npos) << sides;
+  EXPECT_NE(refusal(with(kImages, {{"image_size", {6, 1}}})).find("at least patch_size, 2"), std::string::npos);
 }
 
 /// TopKRouter adds as many scores of a group as it takes experts of one; the models add two, or take the largest.
@@ -357,14 +381,15 @@ TEST_F(ModelWeights, InMxfp4AreDecodedForARun) {
   EXPECT_EQ(down[32], 1.0);
 }
 
-/// Joined, transposed, with heads together, by expert, and in pairs.
+/// Joined, transposed, with heads together, by expert, in pairs, and as rows of a tensor that parameters share.
 TEST_F(ModelWeights, ComeBackFromTheModelsOwnNames) {
   const Json gpt2 = {{"model_type", "gpt2"}, {"vocab_size", 5}, {"n_embd", 8},
                      {"n_head", 2},          {"n_layer", 2},    {"n_positions", 4}};
   const Json oss = with(small("gpt_oss"), {{"num_local_experts", 3}, {"num_experts_per_tok", 2}});
   const std::filesystem::path file = m_folder.path() / "saved.safetensors";
   for (const Json& config : {small("llama"), gpt2, small("gpt_neox"), with(small("qwen3_moe"), kExperts), oss,
-                             with(small("deepseek_v3"), kLatent), kImages, with(kImages, {{"model_type", "deit"}})}) {
+                             with(small("deepseek_v3"), kLatent), kImages, with(kImages, {{"model_type", "deit"}}),
+                             with(kImages, {{"model_type", "siglip_vision_model"}})}) {
     const PipelineDocument document = parseDocument(serialize(imported(config).document)).document;
     const LoweredGraph lowered = lower(document, {.pass = ExecutionMode::Inference});
     const NamedTensors parameters = parametersOf(lowered.graph, *makeBindings(lowered.graph, 3));
@@ -390,16 +415,19 @@ TEST_F(ModelWeights, AreSavedUnderOriginalNamesOnlyWhereTheyFit) {
   EXPECT_NE(refused(document, "layer0.fc1.weight", {3, 48}).find("cannot be divided into"), std::string::npos);
   EXPECT_EQ(refused(document, "another", {3}), "no refusal");
   EXPECT_NE(refused({}, "another", {3}).find("no names of a model"), std::string::npos);
+  const PipelineDocument images = imported(with(kImages, {{"model_type", "siglip_vision_model"}})).document;
+  EXPECT_NE(refused(images, "pool_q.bias", {8}).find("not all rows of this tensor"), std::string::npos);
+  EXPECT_NE(refused(images, "pool_kv.bias", {17}).find("not all rows of this tensor"), std::string::npos);
 }
 
-/// Appends a tensor that is no model's, without blocks on the disk.
+/// Appends a tensor that is no parameter, such as a mask, without blocks on the disk.
 void appendHole(const std::filesystem::path& file, std::uint64_t bytes) {
   const std::string text = *readWholeFile(file, {.what = "safetensors file"});
   std::uint64_t length = 0;
   std::memcpy(&length, text.data(), sizeof length);
   const std::string data = text.substr(sizeof length + length);
   Json header = Json::parse(text.substr(sizeof length, length));
-  header["hole"] = {{"dtype", "U8"}, {"shape", {bytes}}, {"data_offsets", {data.size(), data.size() + bytes}}};
+  header["hole"] = {{"dtype", "BOOL"}, {"shape", {bytes}}, {"data_offsets", {data.size(), data.size() + bytes}}};
   const std::string changed = header.dump();
   length = changed.size();
   std::ofstream(file, std::ios::binary) << std::string(reinterpret_cast<const char*>(&length), sizeof length) << changed
@@ -421,6 +449,8 @@ TEST_F(ModelWeights, AreReadOnlyWhereTheyAreNeeded) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->size(), parameters.size());
   WeightFiles files = *WeightFiles::open(file);
+  const Result<Tensor> mask = files.read("hole");
+  EXPECT_NE((mask ? "no error" : mask.error().message).find("has the dtype BOOL; expected F32"), std::string::npos);
   std::filesystem::resize_file(file, 64);
   const Result<Tensor> lost = files.read("vit.layernorm.bias");
   EXPECT_NE((lost ? "no error" : lost.error().message).find("the file changed"), std::string::npos);
@@ -453,6 +483,8 @@ TEST(WeightTable, LeavesOutMalformedEntries) {
   const char* const text = R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 4},
     "pipeline": {}, "weights": [7, {"parameter": "a.weight"}, {"parameter": "a", "tensors": [], "order": "as_stored"},
     {"parameter": "a", "tensors": ["b"], "order": "upside_down"},
+    {"parameter": "a", "tensors": ["b"], "order": "as_stored", "first": 3},
+    {"parameter": "a", "tensors": ["b"], "order": "as_stored", "first": 3, "shape": [3]},
     {"parameter": "a", "tensors": ["b"], "order": "heads_together", "heads": 2000000000},
     {"parameter": "a", "tensors": ["b"], "order": "transposed"}]})";
   const LoadedDocument loaded = parseDocument(text);

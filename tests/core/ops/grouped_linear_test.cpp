@@ -167,7 +167,8 @@ RC_GTEST_PROP(SplitSizes, AreDrawnAsAPartitionOfTheRows, ()) {
   const auto numGroups = *rc::gen::inRange<std::int64_t>(1, 20);
   const auto rows = *rc::gen::inRange<std::int64_t>(0, 50);
   const auto seed = *rc::gen::arbitrary<std::uint64_t>();
-  const Attributes attributes = attributesOf(numGroups, 4, 3);
+  const auto distribution = *rc::gen::element<std::string>("random", "even", "zipf");
+  const Attributes attributes = attributesOf(numGroups, 4, 3, {{"distribution", distribution}});
   const std::vector<TensorSpec> inputs = {{DType::F32, {rows, 4}}, sizesSpec(numGroups)};
   const auto draw = [&] { return formFor(attributes)->inputs[1].draw({attributes, inputs, seed, "splits"}); };
   const std::vector<double> sizes = draw().toDoubles();
@@ -175,6 +176,17 @@ RC_GTEST_PROP(SplitSizes, AreDrawnAsAPartitionOfTheRows, ()) {
   RC_ASSERT(draw().toDoubles() == sizes);
   RC_ASSERT(std::ranges::all_of(sizes, [](double size) { return size >= 0.0; }));
   RC_ASSERT(std::accumulate(sizes.begin(), sizes.end(), 0.0) == static_cast<double>(rows));
+}
+
+TEST(SplitSizes, AreDrawnFromTheDistribution) {
+  const auto drawn = [](const Settings& settings) {
+    const Attributes attributes = attributesOf(4, 4, 3, settings);
+    const std::vector<TensorSpec> inputs = {{DType::F32, {1536, 4}}, sizesSpec(4)};
+    return formFor(attributes)->inputs[1].draw({attributes, inputs, 1, "splits"}).toDoubles();
+  };
+  EXPECT_EQ(drawn({{"distribution", "even"}}), std::vector<double>(4, 384.0));
+  EXPECT_EQ(drawn({{"distribution", "zipf"}}), (std::vector<double>{768, 384, 256, 128}));
+  EXPECT_EQ(drawn({{"distribution", "zipf"}, {"zipf_exponent", 0.0}}), std::vector<double>(4, 384.0));
 }
 
 // ---- mathematics

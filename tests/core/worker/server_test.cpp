@@ -168,6 +168,19 @@ TEST(Worker, LeavesOutTensorsThatTheOtherPipelineDoesNotTake) {
   EXPECT_TRUE(only<ErrorEvent>(events).empty()) << only<ErrorEvent>(events)[0].error.message;
 }
 
+TEST(Worker, ReadsTensorsUnderTheNamesOfTheirModel) {
+  const testing::TemporaryFolder folder;
+  RunRequest request{.id = 6, .pipelineText = kPipeline, .pipelineName = "mlp"};
+  request.settings.device = "reference";
+  request.settings.iterations = 1;
+  request.pipelineText.insert(1, R"("weights": [{"parameter": "fc.weight", "tensors": ["model.fc"],
+    "order": "as_stored"}],)");
+  request.tensorsFile = (folder / "model.safetensors").string();
+  ASSERT_TRUE(writeSafetensors(request.tensorsFile, {{"model.fc", Tensor::zeros({DType::F32, {8, 8}})}}));
+  const std::vector<WorkerEvent> events = serve(encode(WorkerRequest(request)) + "\n");
+  EXPECT_TRUE(only<ErrorEvent>(events).empty()) << only<ErrorEvent>(events)[0].error.message;
+}
+
 TEST(Worker, NamesThePipelineThatCannotTakeTurns) {
   RunRequest request{.id = 6, .pipelineText = kPipeline, .pipelineName = "mlp"};
   request.settings.device = "reference";
