@@ -298,11 +298,7 @@ const FieldTable<RunRecord>& fieldsOf(const RunRecord*) {
        newField("note", &RunRecord::note, "Note of the user; empty: none."),
        newField("stepNotes", &RunRecord::rowNotes).formerly("rowNotes"),
        newField("timeRangeNotes", &RunRecord::stretchNotes).formerly("stretchNotes"),
-       field("pipeline", &RunRecord::pipeline, "Copy of the pipeline file.")},
-      [](JsonFields& fields, const RunRecord& record) {
-        if (record.numWarmups < 0)
-          fields.refuse("numWarmups", fmt::format("expected a number from 0 up, found {}.", record.numWarmups));
-      });
+       field("pipeline", &RunRecord::pipeline, "Copy of the pipeline file.")});
   return table;
 }
 
