@@ -11,8 +11,11 @@
 #include <exception>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fuseline::cli {
@@ -45,10 +48,35 @@ std::string unexpected(const CLI::App& verb, const std::string& argument) {
   return fmt::format("there is no option {}{}", name, didYouMean(nearest(name, names)));
 }
 
+/// CLI11's sentence about the value of an option, or about two options, with what was found and what is expected.
+std::string reworded(const std::string& text) {
+  const auto parts = [&](const char* between) -> std::optional<std::pair<std::string, std::string>> {
+    const std::size_t at = text.rfind(between);
+    if (at == std::string::npos) return std::nullopt;
+    return std::pair(text.substr(0, at), text.substr(at + std::string_view(between).size()));
+  };
+  const std::size_t colon = text.find(": ");
+  const std::string option = text.substr(0, colon);
+  if (const auto names = parts(" not in {"); names && colon < names->first.size()) {
+    std::string choices;
+    for (const char each : names->second.substr(0, names->second.size() - 1))
+      choices += each == ',' ? std::string(", ") : std::string(1, each);
+    return fmt::format("{}: expected one of {}; found {}", option, choices, names->first.substr(colon + 2));
+  }
+  if (const auto counts = parts(" required but received "))
+    return fmt::format("{}: expected one value, found {}", option, counts->second);
+  if (const auto type = parts(" required "); type && type->second.ends_with(" missing"))
+    return fmt::format("{}: expected a value, {}", option, type->second.substr(0, type->second.size() - 8));
+  if (const auto both = parts(" excludes "))
+    return fmt::format("{} and {} exclude each other. Remove one of them", both->first, both->second);
+  if (const auto both = parts(" requires ")) return fmt::format("{} needs {}", both->first, both->second);
+  return text;
+}
+
 /// Options before arguments: what follows a misspelt one is most often its value.
 std::string sentenceOf(const CLI::App& verb, const CLI::ParseError& problem) {
   const std::vector<std::string> rest = verb.remaining();
-  const std::string_view text = problem.what();
+  const std::string text = reworded(problem.what());
   if (problem.get_exit_code() != static_cast<int>(CLI::ExitCodes::ExtrasError) || rest.empty())
     return fmt::format("{}{}", text, text.ends_with('.') || text.ends_with('?') ? "" : ".");
   const auto option = std::ranges::find_if(rest, [](const std::string& each) { return each.starts_with("-"); });

@@ -105,9 +105,23 @@ Result<PipelineRunOptions> runOptionsOf(const RunOptions& options, const Pipelin
   return run;
 }
 
+/// The tensors of the variant that is run last.
+std::vector<CapturableTensor> capturableOf(const Analysis& analysis, const RunOptions& options) {
+  const bool isUnfused = !options.variants.empty() && options.variants.back() == "unfused";
+  return capturableTensors(analysis, isUnfused ? *analysis.unfusedPlan : *analysis.fusedPlan);
+}
+
+/// Refuses a wrong --capture before memory is allocated.
+Result<void> checkCapture(const Analysis& analysis, const RunOptions& options) {
+  if (options.capture.names.empty()) return {};
+  const Result<TensorChoice> choice = chosenTensors(analysis.graph(), capturableOf(analysis, options), options.capture);
+  return choice ? Result<void>() : choice.error();
+}
+
 Result<std::unique_ptr<PipelineRun>> prepare(const RunOptions& options, Context& context) {
   Result<OpenedPipeline> pipeline = openPipeline(options, context);
   if (!pipeline) return pipeline.error();
+  if (Result<void> named = checkCapture(pipeline->analysis, options); !named) return named.error();
   Result<PipelineRunOptions> runOptions = runOptionsOf(options, pipeline->loaded.document);
   if (!runOptions) return runOptions.error();
   runOptions->gains = pipeline->options.gains;
@@ -242,8 +256,7 @@ Result<int> listCapturable(const RunOptions& options, Context& context) {
   const Result<OpenedPipeline> pipeline = openPipeline(options, context);
   if (!pipeline) return pipeline.error();
   const Analysis& analysis = pipeline->analysis;
-  const bool isUnfused = !options.variants.empty() && options.variants.back() == "unfused";
-  const auto tensors = capturableTensors(analysis, isUnfused ? *analysis.unfusedPlan : *analysis.fusedPlan);
+  const auto tensors = capturableOf(analysis, options);
   if (options.asJson)
     printJson(context, {{"capturable", toJson(tensors)}});
   else

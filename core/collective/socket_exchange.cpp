@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include <netdb.h>
@@ -371,6 +372,17 @@ Socket openAt(const std::string& host, int port, Socket (*open)(const addrinfo&)
   return open(*addresses.first);
 }
 
+/// Nothing: the host has an address.
+std::optional<Error> unknownHost(int rank, const std::string& host) {
+  const addrinfo hints{.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
+  Addresses addresses;
+  const int problem = getaddrinfo(host.c_str(), nullptr, &hints, &addresses.first);
+  if (problem == 0) return std::nullopt;
+  return Error{
+      fmt::format("rank {}: the host {} has no address: {}. Check MASTER_ADDR.", rank, host, gai_strerror(problem)),
+      ErrorKind::RunFailed};
+}
+
 int endOfPorts(const SocketMeeting& meeting) { return meeting.firstPort + kNumPorts; }
 
 /// Both sides say which job they are of; whoever is of another one is sent away.
@@ -393,6 +405,8 @@ Socket listeningAtAnyPort(const SocketMeeting& meeting) {
 
 Result<std::vector<Socket>> acceptAll(int size, const SocketMeeting& meeting) {
   const Socket listener = listeningAtAnyPort(meeting);
+  if (!listener.isOpen())
+    if (std::optional<Error> unknown = unknownHost(0, meeting.host)) return *unknown;
   if (!listener.isOpen())
     return Error{fmt::format("rank 0 cannot listen on {}, ports {} to {}. Choose another MASTER_PORT.", meeting.host,
                              meeting.firstPort, endOfPorts(meeting) - 1),
@@ -432,6 +446,7 @@ Result<std::vector<Socket>> connectToRank0(int rank, int size, const SocketMeeti
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(kPollMs));
   }
+  if (std::optional<Error> unknown = unknownHost(rank, meeting.host)) return *unknown;
   return Error{
       fmt::format("rank {} of {} found no rank 0 at {}, ports {} to {}. Check its host, MASTER_ADDR and MASTER_PORT.",
                   rank, size, meeting.host, meeting.firstPort, endOfPorts(meeting) - 1),

@@ -64,7 +64,8 @@ Json guessAttributes(const PipelineDocument& document, const FusibleOperation& o
     if (spec.type == AttributeType::Integer) attributes[spec.name] = width;
     if (spec.type == AttributeType::IntegerList)  // -1 where an extent may follow from the others
       attributes[spec.name] = spec.minimum.value_or(0.0) < 0.0 ? Json::array({-1, width}) : Json::array({width});
-    if (spec.type == AttributeType::Real) attributes[spec.name] = 1.0;
+    if (spec.type == AttributeType::Real)  // such as a scale, or a probability
+      attributes[spec.name] = spec.maximum ? *spec.maximum / 2 : 1.0;
   }
   return attributes;
 }

@@ -8,8 +8,10 @@
 #include "core/plan/padding.h"
 #include "core/plan/savings/planned_savings.h"
 #include "core/quant/apply_recipe.h"
+#include "core/quant/cuda_quantizers.h"
 #include "core/quant/small_layers.h"
 #include "core/quant/te_ignored_fields.h"
+#include "core/quant/te_requirements.h"
 
 #include <algorithm>
 #include <array>
@@ -36,6 +38,24 @@ void noteIgnoredByTeOps(const Graph& graph, const Recipe& recipe, std::vector<Di
     if (std::string ignored = ignoredByTeOp(node, recipe); !ignored.empty())
       diagnostics.push_back(
           {.severity = Severity::Note, .code = "recipe-te", .node = node.owner, .message = std::move(ignored)});
+}
+
+/// A pipeline that Fuseline runs, but of which `export --to te` writes no module.
+void noteRefusedByTeOps(const Graph& graph, const Recipe& recipe, std::vector<Diagnostic>& diagnostics) {
+  for (const Node& node : graph.nodes())
+    if (const Verdict taken = isTakenByTe(graph, node, recipe); !taken)
+      diagnostics.push_back(
+          {.severity = Severity::Note, .code = "recipe-te", .node = node.owner, .message = taken.reason()});
+}
+
+/// Planned with the kernels of the CUDA backend, which would then not run the plan.
+void warnOfCudaQuantizers(const AnalysisOptions& options, const Graph& graph, std::vector<Diagnostic>& diagnostics) {
+  if (!options.capability || !options.capabilities) return;
+  if (std::optional<std::string> reason = notQuantizedByCuda(graph))
+    diagnostics.push_back({.severity = Severity::Warning,
+                           .code = "recipe-cuda",
+                           .pointer = "/recipe",
+                           .message = fmt::format("This plan does not run on a GPU yet: {}", *reason)});
 }
 
 bool isOn(const Recipe& recipe, std::string_view field) {
@@ -74,6 +94,8 @@ void addRecipe(const PipelineDocument& document, const AnalysisOptions& options,
     analysis.wholeGraph = applyRecipe(std::move(*analysis.wholeGraph), *analysis.recipe, ofRank);
   addPaddingRepairs(document, options.lowering, *analysis.recipe, diagnostics);
   noteIgnoredByTeOps(analysis.graph(), *analysis.recipe, diagnostics);
+  noteRefusedByTeOps(analysis.graph(), *analysis.recipe, diagnostics);
+  warnOfCudaQuantizers(options, analysis.graph(), diagnostics);
   noteAttention(analysis.graph(), *analysis.recipe, diagnostics);
   if (std::optional<Diagnostic> note = noteSmallLayers(analysis.graph(), *analysis.recipe))
     diagnostics.push_back(std::move(*note));

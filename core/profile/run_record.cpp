@@ -47,8 +47,31 @@ void checkActivity(JsonFields& fields, const std::string& place, const TimelineS
                                                   span.step < 0 ? "" : "-1, or ", numActivities, span.activity));
 }
 
+/// Refuses times that no clock measures.
+void checkSamples(JsonFields& fields, const std::string& place, const std::vector<double>& samplesNs) {
+  constexpr double kLongestNs = 1e18;  // 30 years
+  for (std::size_t i = 0; i < samplesNs.size(); ++i)
+    if (!(samplesNs[i] >= 0.0 && samplesNs[i] <= kLongestNs))
+      return fields.refuse(fmt::format("{}/{}", place, i),
+                           fmt::format("expected nanoseconds from 0 to 1e18, found {}.", samplesNs[i]));
+}
+
+void checkSamples(JsonFields& fields, const VariantRecord& variant) {
+  checkSamples(fields, "endToEndNs", variant.endToEndNs);
+  checkSamples(fields, "instrumentedNs", variant.instrumentedNs);
+  checkSamples(fields, "launchNs", variant.launchNs);
+  for (std::size_t i = 0; i < variant.steps.size(); ++i) {
+    const std::string place = fmt::format("steps/{}/", i);
+    checkSamples(fields, place + "samplesNs", variant.steps[i].samplesNs);
+    for (std::size_t j = 0; j < variant.steps[i].activities.size(); ++j)
+      checkSamples(fields, fmt::format("{}activities/{}/samplesNs", place, j),
+                   variant.steps[i].activities[j].samplesNs);
+  }
+}
+
 /// Refuses indices that are none of the variant's steps and activities.
 void checkVariant(JsonFields& fields, const VariantRecord& variant) {
+  checkSamples(fields, variant);
   const auto check = [&](const char* list, std::size_t index, const TimelineSpan& span) {
     const std::string place = fmt::format("timeline/{}/{}/", list, index);
     checkStep(fields, place, span, variant);

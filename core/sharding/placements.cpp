@@ -174,9 +174,9 @@ class PlacementFinder {
     std::optional<Demand>& known = m_kinds[toIndex(m_groups.of(value))];
     if (!known) known = Demand{kind, node};
     if (known->kind == kind || m_problem) return;
-    m_problem = Error{fmt::format("{}: it needs {} of {}, but {} needs {}. {}", m_graph.node(node).id, nameOf(kind),
-                                  m_graph.value(value).name, m_graph.node(known->node).id, nameOf(known->kind),
-                                  repairOf(node, known->node, known->kind, kind))};
+    m_problem = Error{fmt::format("{}: it needs {} to be {}, but {} needs it to be {}. {}", m_graph.node(node).id,
+                                  m_graph.value(value).name, nameOf(kind), m_graph.node(known->node).id,
+                                  nameOf(known->kind), repairOf(node, known->node, known->kind, kind))};
   }
 
   std::string repairOf(NodeId a, NodeId b, Kind found, Kind wanted) const {
@@ -209,8 +209,8 @@ class PlacementFinder {
     if (role(id) != RankRole::Alone || node.inputs.empty() || m_problem) return;
     const Kind kind = kindOf(node.inputs[0]);
     if (const std::string_view reason = obstacle(node, kind); !reason.empty())
-      m_problem =
-          Error{fmt::format("{}: {} cannot work on {}: {}", node.id, node.operation->name, nameOf(kind), reason)};
+      m_problem = Error{fmt::format("{}: {} cannot work on a tensor that is {}: {}", node.id, node.operation->name,
+                                    nameOf(kind), reason)};
   }
 
   std::string_view obstacle(const Node& node, Kind kind) const {
@@ -235,7 +235,10 @@ class PlacementFinder {
 
   std::string_view obstacleOnFeatures(const Node& node) const {
     if (isLinear(node)) return "it multiplies whole rows. Make it row-parallel.";
-    if (isNorm(node)) return "it needs whole rows. Put it before the column-parallel layer.";
+    if (isNorm(node))
+      return std::ranges::count(m_placements.roles, RankRole::Column) > 0
+                 ? "it needs whole rows. Put it before the column-parallel layer."
+                 : "it needs whole rows. Insert a column-parallel layer after it.";
     if (node.operation->name == "Reshape" && backOf(node.inputs[0]) != backOf(node.outputs[0]))
       return "it changes the last axis. Move it before the column-parallel layer.";
     if (node.operation->name == "Dropout" && node.attributes.real("p") > 0.0)

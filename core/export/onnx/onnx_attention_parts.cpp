@@ -78,13 +78,17 @@ class AttentionSearch {
     if (givesMore(node)) return std::nullopt;
     const std::string &x = inputOf(node, 0), &keys = inputOf(node, 1), &values = inputOf(node, 2);
     const bool isPacked = keys.empty() && values.empty(), hasPackedKeys = !keys.empty() && values.empty();
+    const auto ofHeads = [&](const std::string& tensor) {  // [B, Sk, H * D], or [B, H, Sk, D] of another sequence
+      const auto shape = m_views.extents(tensor);
+      return shape && shape->size() == 4 ? operand(tensor, false, false) : mergedOperand(tensor, H);
+    };
     const auto q = isPacked ? packedOperand(x, 0, 3) : mergedOperand(x, H),
                k = isPacked        ? packedOperand(x, 1, 3)
                    : hasPackedKeys ? packedOperand(keys, 0, 2)
-                                   : mergedOperand(keys, H),
+                                   : ofHeads(keys),
                v = isPacked        ? packedOperand(x, 2, 3)
                    : hasPackedKeys ? packedOperand(keys, 1, 2)
-                                   : mergedOperand(values, H);
+                                   : ofHeads(values);
     if (!q || !k || !v) return std::nullopt;
     AttentionParts parts{.q = *q, .k = *k, .v = *v, .output = node.output(0), .isMerged = true};
     const bool isCausal = integerOf(node, "unidirectional", 0) != 0;

@@ -235,14 +235,18 @@ class FusedNodes {
     std::vector<std::int64_t> perm = {1, 0};
     ::onnx::TypeProto made;
     if (!isMatrix(name)) {
-      const auto type = m_types.find(name);
+      auto type = m_types.find(name);
+      const bool isDeclared = type != m_types.end();
+      if (!isDeclared) type = m_types.find(m_node->output(0));  // whose factors usually have the same rank
       const int rank = type == m_types.end() ? 0 : type->second.tensor_type().shape().dim_size();
       if (rank < 2) return "";
       perm.resize(static_cast<std::size_t>(rank));
       for (int axis = 0; axis < rank; ++axis) perm[static_cast<std::size_t>(axis)] = axis;
       std::swap(perm[static_cast<std::size_t>(rank - 2)], perm[static_cast<std::size_t>(rank - 1)]);
-      made = type->second;
-      made.mutable_tensor_type()->mutable_shape()->mutable_dim()->SwapElements(rank - 2, rank - 1);
+      if (isDeclared) {
+        made = type->second;
+        made.mutable_tensor_type()->mutable_shape()->mutable_dim()->SwapElements(rank - 2, rank - 1);
+      }
     }
     const std::string output = unique(fmt::format("{}_{}", m_node->output(0), part));
     if (made.has_tensor_type()) declare(output, made);
@@ -253,13 +257,12 @@ class FusedNodes {
     return output;
   }
 
-  /// A GEMM of two tensors that is no layer is not changed.
   bool fusedMatMul() {
     const auto isSet = [&](const char* name) { return integerOf(*m_node, name, 0) != 0; };
-    if (isSet("transBatchA") || isSet("transBatchB") || !isMatrix(input(1))) return false;
+    if (isSet("transBatchA") || isSet("transBatchB")) return false;
     const std::string a = isSet("transA") ? transposed(input(0), "a") : input(0);
-    if (a.empty()) return false;
-    const std::string b = isSet("transB") ? transposed(input(1), "b") : input(1);
+    const std::string b = isSet("transB") && !a.empty() ? transposed(input(1), "b") : input(1);
+    if (a.empty() || b.empty()) return false;
     const double alpha = realOf(*m_node, "alpha", 1.0);
     if (alpha == 1.0)
       add("MatMul", {a, b}, m_node->output(0), "product");

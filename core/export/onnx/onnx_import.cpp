@@ -9,9 +9,11 @@
 #include "core/export/onnx/import/graph_border.h"
 #include "core/export/onnx/import/imported_weights.h"
 #include "core/export/onnx/import/operation_search.h"
+#include "core/export/onnx/import/packed_products.h"
 #include "core/export/onnx/import/pipeline_writer.h"
 #include "core/export/onnx/import/quantized_relu.h"
 #include "core/export/onnx/import/residual_branches.h"
+#include "core/export/onnx/import/sparse_constants.h"
 #include "core/export/onnx/kept/model_ends.h"
 #include "core/export/onnx/kept/old_forms.h"
 #include "core/export/onnx/name_list.h"
@@ -310,7 +312,9 @@ Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_v
   if (const std::string function = recursiveFunction(model); !function.empty())
     return Error{
         fmt::format("{}: the function {} calls itself. Export the model again without it.", name, shown(function))};
+  fillSparseConstants(*model.mutable_graph(), options.folder);
   standardizeQuantization(*model.mutable_graph());
+  splitPackedProducts(*model.mutable_graph(), options.folder);
   foldConstants(*model.mutable_graph(), options.folder);
   foldSmallCodes(*model.mutable_graph(), options.folder);
   addQuantizedRelus(*model.mutable_graph(), options.folder);

@@ -18,7 +18,6 @@ namespace {
 
 using ProtoType = ::onnx::TensorProto;
 
-constexpr std::int64_t kMostElements = std::int64_t{1} << 24;
 constexpr int kDeepestNumber = 200;
 
 NumberArrayPtr arrayOf(Shape shape, std::vector<double> values) {
@@ -156,7 +155,7 @@ Shape stridesOf(const Shape& shape) {
 
 /// y[i, j ..] = x[origin + i * strides[0] + j * strides[1] ..].
 NumberArrayPtr strided(const NumberArrayPtr& x, Shape shape, const Shape& strides, std::int64_t origin) {
-  if (numElements(shape) > kMostElements) return nullptr;
+  if (numElements(shape) > kMostNumbers) return nullptr;
   std::vector<double> values(static_cast<std::size_t>(numElements(shape)));
   Shape place(shape.size(), 0);
   for (double& value : values) {
@@ -198,7 +197,7 @@ NumberArrayPtr gathered(const NumberArrayPtr& x, const NumberArrayPtr& indices, 
   Shape shape(x->shape.begin(), x->shape.begin() + axis);
   shape.insert(shape.end(), indices->shape.begin(), indices->shape.end());
   shape.insert(shape.end(), x->shape.begin() + axis + 1, x->shape.end());
-  if (numElements(shape) > kMostElements) return nullptr;
+  if (numElements(shape) > kMostNumbers) return nullptr;
   const std::int64_t inner = stridesOf(x->shape)[place], extent = x->shape[place];
   const std::int64_t outer = extent * inner == 0 ? 0 : numElements(x->shape) / (extent * inner);
   std::vector<double> values;
@@ -281,7 +280,7 @@ NumberArrayPtr product(const NumberArrayPtr& a, const NumberArrayPtr& b) {
   if (!lead) return nullptr;
   Shape shape = *lead;
   shape.insert(shape.end(), {M, N});
-  if (numElements(shape) > kMostElements || numElements(shape) * std::max<std::int64_t>(K, 1) > kMostElements * 16)
+  if (numElements(shape) > kMostNumbers || numElements(shape) * std::max<std::int64_t>(K, 1) > kMostNumbers * 16)
     return nullptr;
   const auto numbered = [](const Shape& of) {
     NumberArray array{of, std::vector<double>(static_cast<std::size_t>(numElements(of)))};
@@ -333,7 +332,7 @@ Shape shapeFrom(const NumberArray& extents) {
 NumberArrayPtr filled(const NumberArray& extents, const NumberArrayPtr& fill) {
   const Shape shape = shapeFrom(extents);
   const bool isSmall =
-      fill && std::ranges::all_of(shape, [](std::int64_t e) { return e >= 0; }) && numElements(shape) <= kMostElements;
+      fill && std::ranges::all_of(shape, [](std::int64_t e) { return e >= 0; }) && numElements(shape) <= kMostNumbers;
   if (!isSmall || fill->values.empty()) return nullptr;
   return arrayOf(shape, std::vector<double>(static_cast<std::size_t>(numElements(shape)), fill->values.front()));
 }
@@ -347,7 +346,7 @@ NumberArrayPtr expanded(const NumberArray& x, const NumberArray& extents) {
 }
 
 NumberArrayPtr ranged(double begin, double end, double step) {
-  if (step == 0.0 || std::abs((end - begin) / step) > static_cast<double>(kMostElements)) return nullptr;
+  if (step == 0.0 || std::abs((end - begin) / step) > static_cast<double>(kMostNumbers)) return nullptr;
   std::vector<double> values;
   for (double at = begin; step > 0.0 ? at < end : at > end; at += step) values.push_back(at);
   const auto count = static_cast<std::int64_t>(values.size());
@@ -363,7 +362,7 @@ std::optional<Shape> broadcastShape(const Shape& a, const Shape& b) {
     if (m != n && m != 1 && n != 1) return std::nullopt;
     shape[shape.size() - 1 - i] = m == 1 ? n : m;
   }
-  return numElements(shape) <= kMostElements ? std::optional(std::move(shape)) : std::nullopt;
+  return numElements(shape) <= kMostNumbers ? std::optional(std::move(shape)) : std::nullopt;
 }
 
 double broadcastAt(const NumberArray& array, const Shape& extents, std::int64_t place) {
@@ -414,7 +413,7 @@ std::optional<Shape> OnnxNumbers::extents(const std::string& tensor) const {
 }
 
 NumberArrayPtr OnnxNumbers::constant(const ::onnx::TensorProto& tensor) const {
-  if (numElements(shapeOf(tensor)) > kMostElements) return nullptr;
+  if (numElements(shapeOf(tensor)) > kMostNumbers) return nullptr;
   const Result<std::vector<std::byte>> bytes = elementBytes(tensor, m_folder);
   auto values = bytes ? decodedElements(tensor, *bytes) : std::nullopt;
   if (!values || static_cast<std::int64_t>(values->size()) != numElements(shapeOf(tensor))) return nullptr;
@@ -441,8 +440,7 @@ NumberArrayPtr OnnxNumbers::compute(const ::onnx::NodeProto& node, const std::st
     const auto known = m_known.find(m_reading.source(inputOf(node, 0)));
     const bool isKnown = known != m_known.end() && known->second;
     const auto shape = isKnown ? std::optional(known->second->shape) : extents(inputOf(node, 0));
-    if (!shape || findAttribute(node, "start") || findAttribute(node, "end")) return nullptr;
-    return arrayOf({static_cast<std::int64_t>(shape->size())}, {shape->begin(), shape->end()});
+    return shape ? shapeNumbers(node, *shape) : nullptr;
   }
   std::vector<NumberArrayPtr> inputs;
   for (const std::string& input : node.input()) {
@@ -485,6 +483,8 @@ NumberArrayPtr OnnxNumbers::compute(const ::onnx::NodeProto& node, const std::st
   }
   if (!has(1)) return nullptr;
   if (type == "Gather") return gathered(x, inputs[1], integerOf(node, "axis", 0));
+  if (type == "GatherND" && integerOf(node, "batch_dims", 0) == 0) return gatheredNumbers(*x, *inputs[1]);
+  if (type == "CumSum") return cumulatedNumbers(node, *x, static_cast<std::int64_t>(inputs[1]->values.front()));
   if (type == "MatMul") return product(x, inputs[1]);
   if (type == "Expand") return expanded(*x, *inputs[1]);
   if (type == "Where" && has(2)) return where(x, inputs[1], inputs[2]);

@@ -63,6 +63,8 @@ Found l2Normalization(Reading graph, Name tensor);
 Found gate(Reading graph, Name tensor);
 Found activation(Reading graph, Name tensor);
 Found sampledActivation(Reading graph, Name tensor);
+/// SoftmaxCrossEntropyLoss, or NegativeLogLikelihoodLoss of a LogSoftmax.
+Found crossEntropy(Reading graph, Name tensor);
 /// Any node with a function in Formula's language.
 Found formula(Reading graph, Name tensor);
 

@@ -157,10 +157,36 @@ std::optional<Product> integerProduct(Reading graph, Name tensor) {
   });
 }
 
+/// Does it exchange the last two axes?
+bool turnsMatrices(Reading graph, const ::onnx::NodeProto& transpose) {
+  const auto* const perm = findAttribute(transpose, "perm");
+  const auto* const type = graph.type(inputOf(transpose, 0));
+  if (!perm) return type && type->has_shape() && type->shape().dim_size() == 2;
+  const int rank = perm->ints_size();
+  for (int axis = 0; axis < rank; ++axis) {
+    const int from = axis == rank - 2 ? rank - 1 : axis == rank - 1 ? rank - 2 : axis;
+    if (perm->ints(axis) != from) return false;
+  }
+  return rank >= 2;
+}
+
+/// x W^T as the transposed product of W and the transposed x.
+std::optional<Product> turnedProduct(Reading graph, Name tensor) {
+  const auto* const outer = graph.makerOf("Transpose", tensor);
+  const auto* const node =
+      outer && turnsMatrices(graph, *outer) ? graph.makerOf("MatMul", inputOf(*outer, 0)) : nullptr;
+  const auto* const inner = node ? graph.makerOf("Transpose", inputOf(*node, 1)) : nullptr;
+  if (!inner || !turnsMatrices(graph, *inner)) return std::nullopt;
+  return productWith(graph, inputOf(*inner, 0), inputOf(*node, 0), true);
+}
+
 /// A weight that the model converts is multiplied in the type to which it is converted.
 std::optional<Product> product(Reading graph, Name tensor) {
   const auto *const multiplied = graph.makerOf("MatMul", tensor), *const added = graph.makerOf("Gemm", tensor);
-  if (!multiplied && !added) return integerProduct(graph, tensor);
+  if (!multiplied && !added) {
+    auto turned = turnedProduct(graph, tensor);
+    return turned ? turned : integerProduct(graph, tensor);
+  }
   std::optional<Product> found = multiplied ? matMul(graph, *multiplied) : gemm(graph, *added);
   const auto type = floatTypeOf(graph.elementType(inputOf(multiplied ? *multiplied : *added, 1)));
   if (found && type) found->dtype = type;
@@ -282,9 +308,10 @@ Found reshape(Reading graph, Name tensor) {
       .operation = "Reshape", .attributes = {{"shape", *shape}}, .inputs = {{"x", inputOf(*node, 0)}}};
 }
 
-constexpr std::array kPatterns = {
-    wholeOperation, layerNorm,         rmsNorm, plainNorm, l2Normalization, sampledNorm,  linear,      bias,   gate,
-    activation,     sampledActivation, scale,   sum,       reshape,         splitColumns, joinColumns, formula};
+constexpr std::array kPatterns = {wholeOperation,    layerNorm,    rmsNorm, plainNorm, l2Normalization,
+                                  sampledNorm,       linear,       bias,    gate,      activation,
+                                  sampledActivation, scale,        sum,     reshape,   splitColumns,
+                                  joinColumns,       crossEntropy, formula};
 
 }  // namespace
 

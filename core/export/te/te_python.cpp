@@ -378,7 +378,7 @@ Result<TePlan> tePlan(const PipelineDocument& document, AnalysisOptions options)
   options.capabilities = {};
   Analysis analysis = analyze(document, options);
   if (hasErrors(analysis.lowered.diagnostics)) return Error{errorText(analysis.lowered.diagnostics, "export")};
-  if (Result<void> taken = refuseForTe(analysis.graph(), analysis.recipe); !taken) return taken.error();
+  if (Result<void> taken = refuseForTe(analysis.graph(), analysis.recipe, options.ranks); !taken) return taken.error();
   std::vector<TeEnvironment> environment = teEnvironment(analysis.graph(), analysis.report);
   return TePlan{std::move(analysis.lowered.graph), std::move(analysis.report), std::move(analysis.recipe),
                 std::move(environment)};

@@ -6,14 +6,16 @@
 #include "core/graph/graph.h"
 #include "core/quant/recipe.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace fuseline {
 
-/// Errors: an op that TransformerEngine's Python or kernels refuse, with an attribute or a dtype that they take.
-Result<void> refuseForTe(const Graph& graph, const std::optional<Recipe>& recipe);
+/// Errors: an op that TransformerEngine's Python or kernels refuse, with an attribute or a dtype that they take;
+/// features that the ranks cannot share equally.
+Result<void> refuseForTe(const Graph& graph, const std::optional<Recipe>& recipe, std::int64_t ranks);
 
 /// An environment variable that must be set before TransformerEngine is imported, and the reason.
 struct TeEnvironment {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/quantize/step_copies.h"
 
+#include "core/quant/cuda_quantizers.h"
 #include "core/tensor/grouped_copy.h"
 #include "core/tensor/scaling.h"
 #include "kernels/common/grouped_linear_step.h"
@@ -62,23 +63,6 @@ Verdict canMakeHalves(const KernelQuery& query) {
                   together, cols));
 }
 
-/// Recipes use one scaling for both directions of a tensor, except for CustomRecipe.
-Verdict haveOneScaling(const TensorQuantizers& quantizers) {
-  const auto& [rowwise, columnwise, isDequantized] = quantizers;
-  if ((rowwise && rowwise->fourOverSix) || (columnwise && columnwise->fourOverSix))
-    return Verdict::no("The CUDA backend does not support 4over6 for NVFP4: the largest value of a block maps to 6.");
-  if ((rowwise && rowwise->scaling == Scaling::NvRow1x16) || (columnwise && columnwise->scaling == Scaling::NvRow1x16))
-    return Verdict::no("The CUDA backend quantizes NVFP4 with one float32 scale per tensor, not with one per row.");
-  if (columnwise && columnwise->isOfRowwise)
-    return Verdict::no(
-        "The CUDA backend does not support columnwise_source rowwise_dequantized: it quantizes rowwise and columnwise "
-        "values from the same tensor.");
-  if (!rowwise || !columnwise || rowwise->scaling == columnwise->scaling) return Verdict::yes();
-  return Verdict::no(
-      fmt::format("The CUDA backend quantizes rowwise and columnwise tensors with one scaling, not with {} and {}.",
-                  traitsOf(rowwise->scaling).name, traitsOf(columnwise->scaling).name));
-}
-
 }  // namespace
 
 Scaling scalingOf(const TensorQuantizers& quantizers) {
@@ -93,7 +77,7 @@ bool areOfRows(const TensorQuantizers& quantizers) {
 
 Verdict canMakeCopies(const KernelQuery& query) {
   if (query.copies->isAmaxOnly()) return Verdict::yes();
-  if (const Verdict fits = haveOneScaling(query.copies->quantizers); !fits) return fits;
+  if (const Verdict fits = isQuantizedByCuda(query.copies->quantizers); !fits) return fits;
   if (isNvfp4(scalingOf(query.copies->quantizers)))
     return Verdict::no(
         "The CUDA backend quantizes to NVFP4 in a separate step, because block scales depend on the amax of the whole "
@@ -127,7 +111,8 @@ Result<StepCopies> StepCopies::make(const CompileRequest& request) {
   const std::vector<QuantizeWork>& works = request.step.copies;
   if (works.front().isAmaxOnly()) return StepCopies(request);
   for (const QuantizeWork& work : works)
-    if (const Verdict fits = haveOneScaling(work.quantizers); !fits) return Error{fits.reason(), ErrorKind::RunFailed};
+    if (const Verdict fits = isQuantizedByCuda(work.quantizers); !fits)
+      return Error{fits.reason(), ErrorKind::RunFailed};
   const Scaling scaling = scalingOf(works.front().quantizers);
   const bool isSame =
       std::ranges::all_of(works, [&](const QuantizeWork& work) { return scalingOf(work.quantizers) == scaling; });

@@ -76,6 +76,8 @@ TEST(OutsideCases, OfTransformerEngineHaveItsPlansAndModules) {
        {"j_grouped_mlp_qgeglu_limit.fuseline", kPlan, 0, {"[fc1 + act + fc2]  GroupedMLP_CuTeGEMMGLU"}},
        {"r1_linear_linear_mxfp8.fuseline", kModule, 0, {"up.linear begins a new te.ops.Sequential"}},
        {"r2_nvfp4_rht_f32.fuseline", kModule, 1, {"random Hadamard transform needs bf16", "disable_rht=true"}},
+       {"r2_nvfp4_rht_f32.fuseline", "validate {}", 0, {"random Hadamard transform needs bf16", "recipe-te"}},
+       {"c_activation_bias_shape.fuseline", "fuse {} --rules te", 0, {"[fc.bias + act]  BackwardActivationBias"}},
        {"s_scale_add_other_dtype.fuseline", kPlan, 0, {"add (AddExtraInput)"}, {"ForwardLinearScaleAdd"}},
        {"s_scale_add_other_dtype.fuseline", kModule, 0, {kIsNotInPlace}, {"in_place=True"}}});
 }
@@ -133,7 +135,10 @@ TEST(OutsideCases, OfReportsAreDecidedAsTheFieldDoes) {
            {"01_float8block_320x64.fuseline", "fuse {} --recipe float8block", 0, {"recipe-small"}, {"stays in bf16"}},
            {"12_llama_80_layers.fuseline", "fuse {} --recipe mxfp8", 0, {"The same holds in 79 more instances"}},
            {"12_llama_80_layers.fuseline", "export {} --to svg", 0, {"<svg"}},
-           {"13_norm_before_row_parallel.fuseline", "fuse {} --ranks 2", 1, {"n: LayerNorm cannot work on sharded"}},
+           {"13_norm_before_row_parallel.fuseline",
+            "fuse {} --ranks 2",
+            1,
+            {"Insert a column-parallel layer after it."}},
            {"13_norm_before_row_parallel.fuseline", kModule, 0, {"l is row-parallel: each rank reads its share"}},
            {"15_fp8_inference_8_rows.fuseline",
             "fuse {} --pass forward --set M=8 --recipe delayed",

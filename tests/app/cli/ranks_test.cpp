@@ -107,6 +107,14 @@ TEST(Ranks, ThePlanOfOneOfThemHasItsCommunication) {
   EXPECT_EQ(fuseline("fuse " + example + " --ranks 5").exitCode, 2);  // twice
 }
 
+TEST(Ranks, ThatCannotShareFeaturesAreRefusedByTransformerEngine) {
+  const std::string example = quoted(FUSELINE_SOURCE_DIR "/resources/examples/tensor_parallel_mlp.fuseline");
+  const ProgramResult result = fuseline("export " + example + " --to te --ranks 3");
+  EXPECT_EQ(result.exitCode, 1);
+  EXPECT_TRUE(has(unbroken(result.err), "fc1: out_features is 4096, which 3 ranks cannot share equally")) << result.err;
+  EXPECT_EQ(fuseline("export " + example + " --to te --ranks 4 --set M=510").exitCode, 0);
+}
+
 TEST(Ranks, SequenceParallelismIsSuggestedWithItsGain) {
   const TemporaryFolder folder;
   std::string text = readText(FUSELINE_SOURCE_DIR "/resources/examples/tensor_parallel_mlp.fuseline");

@@ -1106,7 +1106,7 @@ TEST(Export, AFormatOfBothTakesWhatTheFileHolds) {
 TEST(Rules, OptionsOfPlansNeedAPipeline) {
   const ProgramResult alone = fuseline("rules --set M=8");
   EXPECT_EQ(alone.exitCode, 2);
-  EXPECT_TRUE(has(alone.err, "--set requires --in")) << alone.err;
+  EXPECT_TRUE(has(alone.err, "--set needs --in")) << alone.err;
   EXPECT_EQ(fuseline("rules NoSuchRule --in " + samplePipeline()).exitCode, 2);
   EXPECT_EQ(fuseline("rules --in nowhere.fuseline").exitCode, 1);
 }

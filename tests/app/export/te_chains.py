@@ -270,8 +270,7 @@ class Chain:
 
 
 @contextlib.contextmanager
-def kindnesses(chain, ops, misfits, counts):
-    """misfits: ids of the layers that Fuseline leaves in high precision."""
+def kindnesses(chain, ops, counts):
     from transformer_engine.pytorch.ops.fused import grouped_mlp
 
     counted = collections.Counter()
@@ -279,9 +278,6 @@ def kindnesses(chain, ops, misfits, counts):
         if kind == "AddExtraInput" and arguments["in_place"] and dtype_of_gemm(chain, place) not in (None, extra[0]["extra"]):
             ops[place]._in_place = False
             counted["a sum in place of another dtype than the GEMM's"] += 1
-        if chain.ops[place]["id"] in misfits:
-            ops[place].get_grad_output_quantizer = lambda: None
-            counted["a layer whose sizes do not fit the recipe"] += 1
     validate = grouped_mlp.validate_grouped_mlp_dims
 
     def validate_more(fc1, activation, fc2):
@@ -309,14 +305,14 @@ def dtype_of_gemm(chain, place):
     return arguments["dtype"] if kind == "BasicLinear" else None
 
 
-def fused_by_te(te, chain, capability, misfits, counts):
+def fused_by_te(te, chain, capability, counts):
     """[class, positions] of both lists. Backward: of what is run, which begins at the first op that needs a gradient."""
     import torch
 
     set_device(capability)
     (fuser,) = te.ops.Sequential._make_module_groups(chain.sequential(te)._modules.values())
     x = torch.zeros(1, requires_grad=chain.trains and chain.inputs[0]["requires_grad"])
-    with kindnesses(chain, fuser._basic_ops, misfits, counts):
+    with kindnesses(chain, fuser._basic_ops, counts):
         fuser.maybe_fuse_ops(chain.trains, chain.te_recipe(), x, chain.extra_tensors())
     first = fuser.first_op_requiring_backward
 

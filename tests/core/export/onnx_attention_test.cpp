@@ -400,6 +400,26 @@ TEST(OnnxAttention, RecoversTheBaseOfRotaryEmbeddings) {
     }
 }
 
+// The table as dynamo writes it for any number of tokens: from a Range to the extent that Shape gives of one axis.
+TEST(OnnxAttention, ReadsAnglesOfAnyNumberOfTokens) {
+  AttentionGraph graph;
+  graph.sizes(2, -1).heads("q", "x", 4);
+  graph.integers("zero", {0}).integers("one", {1}).integers("half", {4}).integers("all", {8}).integers("last", {-1});
+  graph.number("begin", 0.0).number("step", 1.0);
+  graph.node("Shape", {"x"}, "extent", {"start=1", "end=2"}).node("Squeeze", {"extent"}, "tokens");
+  graph.node("Cast", {"tokens"}, "end", {"to=1"}).node("Range", {"begin", "end", "step"}, "positions");
+  graph.node("Unsqueeze", {"positions", "last"}, "column").floats("frequencies", {1, 4}, [](std::int64_t i) {
+    return std::pow(10000.0, -static_cast<double>(i) / 4.0);
+  });
+  graph.node("Mul", {"column", "frequencies"}, "angles").node("Concat", {"angles", "angles"}, "twice", {"axis=-1"});
+  graph.node("Cos", {"twice"}, "cos").node("Sin", {"twice"}, "sin");
+  graph.node("Slice", {"q", "zero", "half", "last"}, "first").node("Slice", {"q", "half", "all", "last"}, "second");
+  graph.node("Neg", {"second"}, "minus").node("Concat", {"minus", "first"}, "turned_q", {"axis=-1"});
+  graph.node("Mul", {"q", "cos"}, "straight").node("Mul", {"turned_q", "sin"}, "across");
+  graph.node("Add", {"straight", "across"}, "rotated");
+  EXPECT_EQ(operationsOf(graph.merged("rotated")), (Names{"Linear", "RotaryPositionEmbedding", "Linear"}));
+}
+
 TEST(OnnxAttention, LeavesAnglesThatNoBaseGives) {
   const Names operations = operationsOf(rotated(10000.0, false, 0.01).merged("rotated"));
   EXPECT_EQ(std::ranges::count(operations, "RotaryPositionEmbedding"), 0);

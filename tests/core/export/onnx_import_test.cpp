@@ -1011,6 +1011,58 @@ TEST(OnnxImport, ReadsLayersOfDynamicQuantization) {
   EXPECT_EQ(weightsOf(model).at("y.weight"), (std::vector<double>{1.0, -2.5}));
 }
 
+// Rows of blocks, the first element in the lower half of a byte; without zero points 8 is 0.
+TEST(OnnxImport, UnpacksWeightsOfOnnxRuntime) {
+  Model model;
+  model.input("x", {"4", "4"}).codes("w", 2, {1, 2, 1}, {0x98, 0x7F}).weight("scale", {2}, 0.5F).weight("bias", {1});
+  model.node("MatMulNBits", {"x", "w", "scale", "", "", "bias"}, {"y"},
+             {{"K", 4}, {"N", 1}, {"bits", 4}, {"block_size", 2}});
+  model.domain("com.microsoft").output("y");
+  EXPECT_EQ(operationsOf(model.imported()), Texts{"Linear"});
+  EXPECT_EQ(weightsOf(model).at("y.weight"), (std::vector<double>{0.0, 0.5, 3.5, -0.5}));
+}
+
+TEST(OnnxImport, TakesALayerWithItsWeightOnTheLeft) {
+  Model model;
+  model.input("x", {"4", "8"}).weight("w", {3, 8}).node("Transpose", {"x"}, {"xt"});
+  model.node("MatMul", {"w", "xt"}, {"yt"}).node("Transpose", {"yt"}, {"y"}).output("y");
+  EXPECT_EQ(operationsOf(model.imported()), Texts{"Linear"});
+}
+
+TEST(OnnxImport, FillsSparseWeights) {
+  Model dense;
+  dense.input("x", {"4", "3"}).weight("w", {2}).node("MatMul", {"x", "w"}, {"y"}).output("y");
+  ::onnx::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(dense.bytes()));
+  auto& sparse = *model.mutable_graph()->add_sparse_initializer();
+  sparse.mutable_values()->Swap(model.mutable_graph()->mutable_initializer(0));
+  model.mutable_graph()->clear_initializer();
+  for (const std::int64_t extent : {3, 2}) sparse.add_dims(extent);
+  sparse.mutable_indices()->set_data_type(::onnx::TensorProto::INT64);
+  sparse.mutable_indices()->add_dims(2);
+  for (const std::int64_t place : {1, 4}) sparse.mutable_indices()->add_int64_data(place);
+  OnnxImportOptions options;
+  options.takesWeights = true;
+  const Result<ImportedPipeline> imported = importOnnxModel(model.SerializeAsString(), "sparse.onnx", options);
+  ASSERT_TRUE(imported.hasValue()) << imported.error().message;
+  ASSERT_EQ(imported->weights.size(), 1U);
+  EXPECT_EQ(imported->weights[0].second.toDoubles(), (std::vector<double>{0.0, 0.0, 0.5, 0.5, 0.0, 0.0}));
+}
+
+TEST(OnnxImport, ReadsLosses) {
+  for (const bool isInPieces : {false, true}) {
+    Model model;
+    model.input("x", {"4", "8"}).input("labels", {"4"}, ::onnx::TensorProto::INT64).weight("w", {8, 3});
+    model.node("MatMul", {"x", "w"}, {"h"});
+    if (isInPieces) model.node("LogSoftmax", {"h"}, {"p"}, {{"axis", 1}});
+    model.node(isInPieces ? "NegativeLogLikelihoodLoss" : "SoftmaxCrossEntropyLoss", {isInPieces ? "p" : "h", "labels"},
+               {"y"});
+    const Result<ImportedPipeline> imported = model.output("y").imported();
+    EXPECT_EQ(operationsOf(imported), (Texts{"Linear", "CrossEntropy"}));
+    EXPECT_EQ(toJson(imported->document)["pipeline"]["inputs"][1]["dtype"], "i64");
+  }
+}
+
 TEST(OnnxImport, ReadsASumWithANormWhoseStatisticsNobodyReads) {
   Model model;
   model.input("x", {"4", "8"}).input("skip", {"4", "8"}).weight("g", {8}).weight("b", {8});

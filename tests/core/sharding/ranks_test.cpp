@@ -355,11 +355,15 @@ std::string refusal(const std::vector<Link>& links, int ranks = 2) {
 }
 
 TEST(Placements, RefuseWhatRanksCannotCompute) {
-  EXPECT_EQ(refusal({parallel(linear(8, "a"), "column", false), link("LayerNorm", "norm")}),
-            "norm: LayerNorm cannot work on sharded by features: it needs whole rows. Put it before "
-            "the column-parallel layer.");
+  EXPECT_EQ(
+      refusal({parallel(linear(8, "a"), "column", false), link("LayerNorm", "norm")}),
+      "norm: LayerNorm cannot work on a tensor that is sharded by features: it needs whole rows. Put it before the "
+      "column-parallel layer.");
+  EXPECT_EQ(refusal({link("LayerNorm", "norm"), parallel(linear(8, "a"), "row", false)}),
+            "norm: LayerNorm cannot work on a tensor that is sharded by features: it needs whole rows. Insert a "
+            "column-parallel layer after it.");
   EXPECT_EQ(refusal({parallel(linear(8, "a"), "row", false), parallel(linear(8, "b"), "row", false)}),
-            "b: it needs sharded by features of a.y, but a needs replicated on every rank. Put a "
+            "b: it needs a.y to be sharded by features, but a needs it to be replicated on every rank. Put a "
             "column-parallel layer before a row-parallel one, or set its tensor_parallel_mode to column.");
   EXPECT_EQ(refusal({parallel(linear(10, "a"), "column", false)}, 4),
             "a: out_features is 10, which 4 ranks cannot share equally; it must be a multiple of 4.");

@@ -46,10 +46,10 @@ void GraphBorder::nameInputs() {
       addInput(input.name(), *floatTypeOf(reading.type(input.name())->elem_type()));
 }
 
-/// Precondition: isInput() of its type.
+/// Precondition: isInput() of its type, or it is the target of a loss.
 void GraphBorder::addInput(const std::string& tensor, DType dtype) {
   const ::onnx::TypeProto::Tensor& type = *m_graph.reading.type(tensor);
-  if (!m_dtype) m_dtype = dtype;
+  if (!m_dtype && dtype != DType::I64) m_dtype = dtype;
   const std::string id = m_graph.ids.of(tensor);
   m_inputs.push_back({{"id", id}, {"dtype", dtypeName(dtype)}, {"shape", m_graph.symbols.shapeOf(type.shape())}});
   m_graph.ports.emplace(tensor, id);
@@ -58,6 +58,12 @@ void GraphBorder::addInput(const std::string& tensor, DType dtype) {
 Result<void> GraphBorder::cutInput(const std::string& tensor, const FoundOperation& reader) {
   if (m_graph.ports.contains(tensor)) return {};
   const auto* const type = m_graph.reading.type(tensor);
+  const bool isTarget = reader.operation == "CrossEntropy" && type && type->elem_type() == ::onnx::TensorProto::INT64;
+  if (isTarget) {
+    addInput(tensor, DType::I64);
+    if (m_graph.reading.maker(tensor)) m_cutInputs.push_back(shown(tensor));
+    return {};
+  }
   if (!isInput(type))
     return Error{
         fmt::format("{}: the {} {} is {}; expected float32, float16 or bfloat16, with a shape. {}", m_name,

@@ -135,4 +135,57 @@ std::optional<Shape> viewShape(const ::onnx::NodeProto& node, const Shape& x, co
   return shape;
 }
 
+NumberArrayPtr shapeNumbers(const ::onnx::NodeProto& node, const Shape& x) {
+  const auto rank = static_cast<std::int64_t>(x.size());
+  const auto counted = [&](std::int64_t at) { return std::clamp<std::int64_t>(at < 0 ? at + rank : at, 0, rank); };
+  const std::int64_t first = counted(integerOf(node, "start", 0)), end = counted(integerOf(node, "end", rank));
+  NumberArray result{{std::max<std::int64_t>(end - first, 0)}, {}};
+  if (first < end) result.values.assign(x.begin() + first, x.begin() + end);
+  return std::make_shared<const NumberArray>(std::move(result));
+}
+
+NumberArrayPtr gatheredNumbers(const NumberArray& x, const NumberArray& indices) {
+  const std::int64_t depth = indices.shape.empty() ? 0 : indices.shape.back();
+  if (depth < 1 || depth > static_cast<std::int64_t>(x.shape.size())) return nullptr;
+  NumberArray result{Shape(indices.shape.begin(), indices.shape.end() - 1), {}};
+  result.shape.insert(result.shape.end(), x.shape.begin() + depth, x.shape.end());
+  if (numElements(result.shape) > kMostNumbers) return nullptr;
+  const std::int64_t size = numElements(Shape(x.shape.begin() + depth, x.shape.end()));
+  for (std::size_t at = 0; at < indices.values.size(); at += static_cast<std::size_t>(depth)) {
+    std::int64_t place = 0;
+    for (std::int64_t axis = 0; axis < depth; ++axis) {
+      const std::int64_t extent = x.shape[static_cast<std::size_t>(axis)];
+      auto index = static_cast<std::int64_t>(indices.values[at + static_cast<std::size_t>(axis)]);
+      if (index < 0) index += extent;
+      if (index < 0 || index >= extent) return nullptr;
+      place = place * extent + index;
+    }
+    const auto first = x.values.begin() + place * size;
+    result.values.insert(result.values.end(), first, first + size);
+  }
+  return std::make_shared<const NumberArray>(std::move(result));
+}
+
+NumberArrayPtr cumulatedNumbers(const ::onnx::NodeProto& node, const NumberArray& x, std::int64_t given) {
+  const auto axes = sortedAxes({given}, x.shape.size());
+  if (!axes) return nullptr;
+  const auto axis = static_cast<std::size_t>(axes->front());
+  const std::int64_t extent = x.shape[axis];
+  const std::int64_t stride = numElements(Shape(x.shape.begin() + axes->front() + 1, x.shape.end()));
+  const bool isReverse = integerOf(node, "reverse", 0) != 0, isExclusive = integerOf(node, "exclusive", 0) != 0;
+  NumberArray result{x.shape, std::vector<double>(x.values.size(), 0.0)};
+  const std::size_t count = x.values.size();
+  for (std::size_t step = 0; step < count; ++step) {
+    const std::size_t at = isReverse ? count - 1 - step : step;
+    const std::int64_t place = static_cast<std::int64_t>(at) / stride % extent;
+    double& sum = result.values[at];
+    if (place != (isReverse ? extent - 1 : 0)) {
+      const auto before = static_cast<std::size_t>(static_cast<std::int64_t>(at) + (isReverse ? stride : -stride));
+      sum = result.values[before] + (isExclusive ? x.values[before] : 0.0);
+    }
+    if (!isExclusive) sum += x.values[at];
+  }
+  return std::make_shared<const NumberArray>(std::move(result));
+}
+
 }  // namespace fuseline

@@ -34,8 +34,10 @@ void leaveOutOperation(FoundGraph& graph, const ImportedOperation& each) {
   std::vector<std::string> inputs;
   for (const auto& [port, tensor] : each.found.inputs) inputs.push_back(tensor);
   graph.leaveOut(*graph.reading.maker(each.tensor), each.tensor, inputs);
-  graph.made.erase(each.tensor);
-  graph.ports.erase(each.tensor);
+  for (const std::string& output : outputsOf(each.found, each.tensor)) {
+    graph.made.erase(output);
+    graph.ports.erase(output);
+  }
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ namespace fuseline {
 namespace {
 
 constexpr int kLongestWay = 32;
+constexpr double kAlmostOne = 0.999;  // quantized itself
 
 template <std::size_t N>
 bool isOneOf(const std::array<std::string_view, N>& types, const ::onnx::NodeProto& node) {
@@ -76,6 +77,13 @@ class QuantizedRelus {
     return codes && !codes->empty() && std::ranges::count(*codes, lowest) == std::ssize(*codes);
   }
 
+  /// 1 + erf(x), as in GELU. input: the number.
+  bool isShifted(const ::onnx::NodeProto& node, int input) const {
+    const std::string& x = inputOf(node, 1 - input);
+    const bool isBounded = m_reading.makerOf("Erf", x) || m_reading.makerOf("Tanh", x);
+    return isBounded && m_reading.number(inputOf(node, input)).value_or(0.0) >= kAlmostOne;
+  }
+
   bool isPositive(const std::string& tensor, int depth) const {
     const std::optional<double> number = m_reading.number(tensor);
     if (number) return *number >= 0.0;
@@ -84,17 +92,20 @@ class QuantizedRelus {
     const ::onnx::NodeProto& node = *maker->second;
     constexpr std::array<std::string_view, 8> kPositive = {"Relu", "Softmax", "Sigmoid",     "Abs",
                                                            "Exp",  "Sqrt",    "HardSigmoid", "ReduceL2"};
-    constexpr std::array<std::string_view, 17> kKeepsSigns = {
-        "Identity", "Cast",   "Dropout", "Reshape",    "Transpose", "Squeeze",   "Unsqueeze",        "Flatten", "Slice",
-        "Expand",   "Gather", "Split",   "ReduceMean", "ReduceMax", "ReduceSum", "DequantizeLinear", "MaxPool"};
+    constexpr std::array<std::string_view, 18> kKeepsSigns = {
+        "Identity",   "Cast",      "Dropout",   "Reshape",          "Transpose", "Squeeze",
+        "Unsqueeze",  "Flatten",   "Slice",     "Expand",           "Gather",    "Split",
+        "ReduceMean", "ReduceMax", "ReduceSum", "DequantizeLinear", "MaxPool",   "Reciprocal"};
     constexpr std::array<std::string_view, 6> kOfPositive = {"Add", "Mul", "Div", "Max", "Min", "Concat"};
     if (node.op_type() == "QuantizeLinear") return clips(node) || isPositive(node.input(0), depth + 1);
     if (node.op_type() == "Clip") return m_reading.number(inputOf(node, 1)).value_or(-1.0) >= 0.0;
     if (isOneOf(kPositive, node)) return true;
     if (node.op_type() == "Pow") return m_reading.number(inputOf(node, 1)) == 2.0;
     if (node.op_type() == "Mul" && inputOf(node, 0) == inputOf(node, 1)) return true;
+    if (node.op_type() == "Add" && (isShifted(node, 0) || isShifted(node, 1))) return true;
     if (isOneOf(kKeepsSigns, node)) return isPositive(inputOf(node, 0), depth + 1);
     const auto isPositiveHere = [&](const std::string& input) { return isPositive(input, depth + 1); };
+    if (node.op_type() == "Where") return isPositiveHere(inputOf(node, 1)) && isPositiveHere(inputOf(node, 2));
     return isOneOf(kOfPositive, node) && std::ranges::all_of(node.input(), isPositiveHere);
   }
 
