@@ -1,6 +1,7 @@
 // fuseline-designer: design, fuse, run and measure pipelines in a window.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/backends.h"
+#include "app/designer/open_once.h"
 #include "app/designer/screenshot.h"
 #include "core/export/graphviz/layouts.h"
 #include "core/profile/run_folder.h"
@@ -81,6 +82,7 @@ void addOptions(QCommandLineParser& parser) {
       "page).",
       "pane");
   add("workspace", "Arrange the panes for a task: design, explain, profile or compare.", "name");
+  add("new-window", "Open the file even if another window shows it. Otherwise that window comes to the front.");
   add("no-restore", "Do not reopen the last pipeline.");
   add("reset-settings", "Reset all settings (layout, shortcuts, recent files) to defaults.");
   add("run", "Run the pipeline before the screenshot.");
@@ -183,6 +185,14 @@ QStringList windowArguments(const QCommandLineParser& parser, const QString& pat
   if (parser.isSet("worker")) arguments << QStringLiteral("--worker") << parser.value("worker");
   if (!path.isEmpty()) arguments << QStringLiteral("--") << path;
   return arguments;
+}
+
+/// A comparison or other panes are for a window of their own.
+bool isShownElsewhere(const QCommandLineParser& parser) {
+  const QStringList files = parser.positionalArguments();
+  const bool isPlain = files.size() == 1 && !isPicture(parser) && !parser.isSet("new-window") &&
+                       !parser.isSet("compare") && !parser.isSet("baseline") && !parser.isSet("worker");
+  return isPlain && OpenOnce::showOther(files.front());
 }
 
 /// A process of its own, so that windows neither wait for each other nor end together.
@@ -330,6 +340,7 @@ int main(int argc, char** argv) {
   if (const Result<void> theme = checkTheme(parser); !theme)
     return refuse(QString::fromStdString(theme.error().message));
   if (parser.isSet("reset-settings")) QSettings().clear();
+  if (isShownElsewhere(parser)) return EXIT_SUCCESS;
   const Result<ui::Density> density = densityChoice(parser);
   if (!density) return refuse(QString::fromStdString(density.error().message));
   const QTemporaryDir askPassFolder;
@@ -355,6 +366,8 @@ int main(int argc, char** argv) {
   if (parser.isSet("workspace") && !window.findChild<ui::Workspaces*>()->show(parser.value("workspace")))
     return refuse(QApplication::translate("main", "--workspace %1: expected design, explain, profile or compare.")
                       .arg(parser.value("workspace")));
+  std::optional<OpenOnce> openOnce;
+  if (!isPicture(parser)) openOnce.emplace(session, window);
   ui::DBusDesktop desktop;
   const ui::RunNotice notice(session, window, desktop);
   std::optional<Screenshot> screenshot;

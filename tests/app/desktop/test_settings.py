@@ -30,6 +30,13 @@ class ResetSettings(unittest.TestCase):
     def test_forgets_them(self):
         self.assertNotIn("theme", self.settings_after("--reset-settings"))
 
+    def test_an_unknown_density_is_refused(self):
+        environment = os.environ | {"QT_QPA_PLATFORM": "offscreen"}
+        result = subprocess.run([PROGRAM, "--screenshot", "none.png", "--density", "dense"], env=environment,
+                                capture_output=True, text=True, timeout=60, check=False)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("--density dense: expected comfortable or compact.", result.stderr)
+
     def test_keeps_them_otherwise(self):
         self.assertEqual(SETTINGS, self.settings_after())
 
