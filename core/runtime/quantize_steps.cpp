@@ -168,7 +168,8 @@ void checkGroupSizes(const Node& node, std::span<const std::int64_t> sizes, std:
   const auto misfit = std::ranges::find_if(sizes, [&](std::int64_t size) { return size % multiple != 0; });
   if (misfit == sizes.end()) return;
   throw std::runtime_error(fmt::format(
-      "{}: group {} has {} rows, but scaling {} needs multiples of {}. Pad it to {} rows, or choose other sizes.",
+      "{}: group {} has {} rows, but scaling {} needs multiples of {}. Pad it to {} rows with align_size of "
+      "MoEPermute, or choose other sizes.",
       node.id, misfit - sizes.begin(), *misfit, traitsOf(scaling).name, multiple, roundedUp(*misfit, multiple)));
 }
 

@@ -32,8 +32,8 @@ CONFIGS = [
     {"model_type": "qwen3_moe", "num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 24} | DECODER,
     {"model_type": "gpt_oss", "num_local_experts": 6, "num_experts_per_tok": 2, "sliding_window": 4} | DECODER,
     {"model_type": "vit", "image_size": 16, "patch_size": 8} | ENCODER,
+    {"model_type": "siglip_vision_model", "image_size": 16, "patch_size": 8} | ENCODER,
 ]
-# The outputs are one loss.
 SIZES = {"B": 2, "S": 11}
 
 

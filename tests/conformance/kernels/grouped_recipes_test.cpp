@@ -244,10 +244,11 @@ TEST_P(GroupedRecipe, RefusesGroupsThatDoNotFit) {
     const auto executor = *Executor::create(backend, graph, plan, bindingsOf(graph, form));
     const auto outcome = executor->run();
     ASSERT_FALSE(outcome.hasValue());
-    EXPECT_EQ(outcome.error().message,
-              fmt::format("experts.quantize_input (quantize, forward): experts: group 1 has 120 rows, but scaling {} "
-                          "needs multiples of {}. Pad it to 128 rows, or choose other sizes.",
-                          traitsOf(scaling).name, alignment));
+    EXPECT_EQ(
+        outcome.error().message,
+        fmt::format("experts.quantize_input (quantize, forward): experts: group 1 has 120 rows, but scaling {} "
+                    "needs multiples of {}. Pad it to 128 rows with align_size of MoEPermute, or choose other sizes.",
+                    traitsOf(scaling).name, alignment));
   }
 }
 
