@@ -132,7 +132,9 @@ class BestFusions {
     for (std::size_t i = 0; i + 1 < attempt.nodes.size(); ++i)
       m_next[static_cast<std::size_t>(attempt.nodes[i])] = attempt.nodes[i + 1];
     proposal.gain = gainOf(*attempt.saving, m_options.gains.decides ? attempt.measured.get() : nullptr);
-    proposal.gain.priority = proposal.priority;
+    // The order of the rules decides between equals; a fusion of this project that saves nothing gains nothing.
+    const bool gains = proposal.gain != Gain() || attempt.rule->origin == RuleOrigin::Te;
+    proposal.gain.priority = gains ? proposal.priority : 0;
     if (isAsked(m_graph, m_options, attempt)) proposal.gain.askedOps = static_cast<std::int64_t>(attempt.nodes.size());
     m_proposals.push_back(std::move(proposal));
   }

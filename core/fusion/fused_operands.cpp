@@ -5,6 +5,7 @@
 #include "core/fusion/sequential_border.h"
 #include "core/fusion/step_operands.h"
 #include "core/quant/apply_recipe.h"
+#include "core/quant/attention_quantizers.h"
 
 #include <algorithm>
 #include <map>
@@ -55,7 +56,8 @@ class FusedOperandPass {
     for (const OperandUse& use : operandsOf(entry).operands) {
       const std::optional<GemmOperand> operand = gemmOperand(m_graph, entry, use.key);
       const bool isWanted = operand && use.access == OperandAccess::Read && operand->type == wantedType() &&
-                            quantizersOf(m_graph.node(operand->node), operand->type).any();
+                            quantizersOf(m_graph.node(operand->node), operand->type).any() &&
+                            !isQuantizedAttention(m_graph.node(operand->node));
       if (isWanted) readings.push_back(rootOf({*operand, valueOf(entry, use.key)}));
     }
     return readings;

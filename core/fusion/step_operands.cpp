@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/step_operands.h"
 
+#include "core/ops/attention_form.h"
 #include "core/ops/grouped_form.h"
 #include "core/quant/apply_recipe.h"
+#include "core/quant/attention_quantizers.h"
 
 #include <algorithm>
 #include <map>
@@ -200,15 +202,27 @@ bool EntryOperands::isView() const {
 }
 
 int numWeights(const Node& node) {
-  if (node.parameters.empty()) return 0;
+  if (node.parameters.empty() || !node.operation->isQuantizable) return 0;
   return isGrouped(node.attributes) ? groupedForm(node.attributes).weights.numSlots : 1;
 }
+
+namespace {
+
+/// x, k and v by their slots, and the gradient of y.
+std::optional<GemmOperand> attentionOperand(NodeId id, const OperandKey& key) {
+  if (key.kind == OperandKind::GradOutput) return GemmOperand{id, TensorType::GradOutput};
+  if (key.kind != OperandKind::Input || key.slot > AttentionForm::kValue) return std::nullopt;
+  return GemmOperand{id, TensorType::Input, key.slot};
+}
+
+}  // namespace
 
 std::optional<GemmOperand> gemmOperand(const Graph& graph, const FusedOperation& entry, const OperandKey& key) {
   const bool isLastGradient = key.kind == OperandKind::GradOutput && entry.isFused() &&
                               entry.rule->readsLastGradientInGemms &&
                               key.member + 1 == static_cast<int>(entry.nodes.size());
   const NodeId id = entry.nodes[static_cast<std::size_t>(isLastGradient ? 0 : key.member)];
+  if (isQuantizedAttention(graph.node(id))) return attentionOperand(id, key);
   if (!graph.node(id).operation->isQuantizable) return std::nullopt;
   if (key.kind == OperandKind::Parameter && key.slot < numWeights(graph.node(id)))
     return GemmOperand{id, TensorType::Weight, key.slot};

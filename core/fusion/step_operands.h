@@ -45,11 +45,11 @@ struct SavedSet {
   SortedSet<std::pair<NodeId, int>> residuals;
 };
 
-/// An operand of the GEMMs of a quantizable op, or its replacement.
+/// An operand of the GEMMs of a quantizable op or a quantized attention, or its replacement.
 struct GemmOperand {
   NodeId node = -1;  // the linear op, or the one that passes the tensor on
   TensorType type = TensorType::Input;
-  int slot = 0;  // of a weight: its index in the op
+  int slot = 0;  // of a weight, or of x, k and v of an attention: its index in the op
 };
 /// The weights of a quantizable op are its first parameters.
 int numWeights(const Node& node);

@@ -61,6 +61,10 @@ void setSizes(AttentionForm& form, const Attributes& attributes) {
   form.vChannels = attributes.integers("kv_channels").back();
 }
 
+std::optional<ElementFormat> formatIn(const Attributes& attributes, const char* name) {
+  return attributes.has(name) ? parseElementFormat(attributes.text(name)) : std::nullopt;
+}
+
 }  // namespace
 
 KeyRange AttentionForm::keysOf(std::int64_t query, std::int64_t numQueries, std::int64_t numKeys) const {
@@ -84,6 +88,8 @@ AttentionForm attentionForm(const Attributes& attributes) {
   form.dropout = attributes.real("attention_dropout");
   form.dropoutMask = {form.dropout, static_cast<std::uint64_t>(attributes.integer("seed")),
                       attributes.has(kAttentionMaskName) ? attributes.text(kAttentionMaskName) : ""};
+  form.probabilityFormat = formatIn(attributes, kProbabilityFormat);
+  form.scoreGradientFormat = formatIn(attributes, kScoreGradientFormat);
   return form;
 }
 

@@ -5,8 +5,10 @@
 #include "core/numerics/random.h"
 #include "core/ops/operation.h"
 #include "core/ops/token_layout.h"
+#include "core/tensor/element_format.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -53,6 +55,10 @@ struct AttentionForm {
   double softcap = 0.0;  // 0: none
   double dropout = 0.0;
   DropoutMask dropoutMask;
+  // FP8 attention: formats of the probabilities that multiply the values, and of the gradients of scores. Nothing: they
+  // are not rounded. Backward rounds both or neither.
+  std::optional<ElementFormat> probabilityFormat;
+  std::optional<ElementFormat> scoreGradientFormat;
 
   bool hasSink() const { return softmax != SoftmaxType::Vanilla; }
   bool hasBias() const { return biasSlot >= 0; }
@@ -67,6 +73,10 @@ struct AttentionForm {
 
 /// Where the attribute `attention_dropout` says more than 0, the name of its mask; set when a graph is finished.
 inline constexpr const char* kAttentionMaskName = "mask_name";
+
+/// Names of formats, which the quantizers of a recipe add (core/quant/attention_quantizers.h).
+inline constexpr const char* kProbabilityFormat = "probability_format";
+inline constexpr const char* kScoreGradientFormat = "score_gradient_format";
 
 /// Form for attributes that infer accepts; sizes that are not set count as 1.
 AttentionForm attentionForm(const Attributes& attributes);

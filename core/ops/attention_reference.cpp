@@ -3,6 +3,7 @@
 #include "core/ops/attention_reference.h"
 
 #include "core/ops/reference_math.h"
+#include "core/tensor/format_rounding.h"
 
 #include <cassert>
 #include <cmath>
@@ -173,6 +174,12 @@ double logSumExp(std::span<const double> scores, double sink) {
 /// exp(score - lse); 0 where the row has no key.
 double probability(double score, double lse) { return lse == -kInfinity ? 0.0 : std::exp(score - lse); }
 
+/// The value in the format of an FP8 attention, with the scale of this amax.
+double rounded(const std::optional<ElementFormat>& format, double value, double amax) {
+  if (!format) return value;
+  return roundedWithScale(*format, static_cast<float>(value), roundingScale(*format, static_cast<float>(amax)));
+}
+
 }  // namespace
 
 ReferenceForward attentionForward(const AttentionForm& form, std::span<const ReferenceTensor> inputs,
@@ -192,7 +199,8 @@ ReferenceForward attentionForward(const AttentionForm& form, std::span<const Ref
     const auto out = std::span(y.values).subspan(at(scores.outputOffset(row)), at(form.vChannels));
     std::size_t index = 0;
     scores.forEachKey(row, [&](std::int64_t key) {
-      const double share = probability(seen[index++], total) * scores.keptShare(row, key);
+      const double share =
+          rounded(form.probabilityFormat, probability(seen[index++], total), 1.0) * scores.keptShare(row, key);
       for (std::size_t d = 0; d < out.size(); ++d)
         out[d] += share * scores.v.values[at(scores.valueOffset(row, key)) + d];
     });
@@ -218,7 +226,11 @@ class BackwardTask {
   }
 
   ReferenceBackward run() {
-    m_scores.forEachRow([&](const Row& row) { addRow(row); });
+    if (m_form.scoreGradientFormat)
+      forEachPair(
+          [&](const Row&, std::int64_t, const Pair& pair) { m_amax = std::max(m_amax, std::abs(pair.scoreGradient)); });
+    m_scores.forEachRow([&](const Row& row) { addOffset(row); });
+    forEachPair([&](const Row& row, std::int64_t key, const Pair& pair) { addPair(row, key, pair); });
     return std::move(m_gradients);
   }
 
@@ -232,19 +244,40 @@ class BackwardTask {
     return dot;
   }
 
-  void addRow(const Row& row) {
-    const double lse = m_saved.residual(AttentionForm::kLse).values[at(m_scores.lse(row))];
-    const double delta = dotWithGradient(row, m_saved.output().values, m_scores.outputOffset(row));
-    if (m_form.softmax == SoftmaxType::Learnable)
-      m_gradients.parameters[0].values[at(row.head)] -= std::exp(m_sinks[at(row.head)] - lse) * delta;
-    m_scores.forEachKey(row, [&](std::int64_t key) { addPair(row, key, lse, delta); });
+  /// A query and a key that it sees.
+  struct Pair {
+    double share = 0.0;  // with dropout
+    double scoreGradient = 0.0;
+  };
+
+  double lse(const Row& row) const { return m_saved.residual(AttentionForm::kLse).values[at(m_scores.lse(row))]; }
+  double delta(const Row& row) const {
+    return dotWithGradient(row, m_saved.output().values, m_scores.outputOffset(row));
   }
 
-  void addPair(const Row& row, std::int64_t key, double lse, double delta) {
-    const double share = probability(m_scores.score(row, key), lse);
-    const double kept = m_scores.keptShare(row, key);
-    const double dShare = kept * dotWithGradient(row, m_scores.v.values, m_scores.valueOffset(row, key));
-    const double dScore = share * (dShare - delta);
+  /// f(row, key, pair), of what the softmax and its gradient give.
+  template <class Function>
+  void forEachPair(Function f) const {
+    m_scores.forEachRow([&](const Row& row) {
+      const double rowLse = lse(row);
+      const double rowDelta = delta(row);
+      m_scores.forEachKey(row, [&](std::int64_t key) {
+        const double share = probability(m_scores.score(row, key), rowLse);
+        const double kept = m_scores.keptShare(row, key);
+        const double dShare = kept * dotWithGradient(row, m_scores.v.values, m_scores.valueOffset(row, key));
+        f(row, key, Pair{share * kept, share * (dShare - rowDelta)});
+      });
+    });
+  }
+
+  void addOffset(const Row& row) {
+    if (m_form.softmax == SoftmaxType::Learnable)
+      m_gradients.parameters[0].values[at(row.head)] -= std::exp(m_sinks[at(row.head)] - lse(row)) * delta(row);
+  }
+
+  void addPair(const Row& row, std::int64_t key, const Pair& pair) {
+    const double dScore = rounded(m_form.scoreGradientFormat, pair.scoreGradient, m_amax);
+    const double share = m_form.scoreGradientFormat ? rounded(m_form.probabilityFormat, pair.share, 1.0) : pair.share;
     const double dProduct = m_form.scale * dScore * m_scores.capSlope(row, key);
     if (m_form.bias == AttentionBias::PreScale) gradient(m_form.biasSlot)[m_scores.biasIndex(row, key)] += dProduct;
     if (m_form.bias == AttentionBias::PostScale) gradient(m_form.biasSlot)[m_scores.biasIndex(row, key)] += dScore;
@@ -256,7 +289,7 @@ class BackwardTask {
     }
     for (std::int64_t d = 0; d < m_form.vChannels; ++d)
       gradient(AttentionForm::kValue)[at(m_scores.valueOffset(row, key) + d)] +=
-          share * kept * m_dy.values[at(m_scores.outputOffset(row) + d)];
+          share * m_dy.values[at(m_scores.outputOffset(row) + d)];
   }
 
   const AttentionForm& m_form;
@@ -264,6 +297,7 @@ class BackwardTask {
   const ReferenceTensor& m_dy;
   Scores m_scores;
   std::vector<double> m_sinks;
+  double m_amax = 0.0;  // of the gradients of scores
   ReferenceBackward m_gradients;
 };
 

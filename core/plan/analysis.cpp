@@ -8,6 +8,7 @@
 #include "core/plan/padding.h"
 #include "core/plan/savings/planned_savings.h"
 #include "core/quant/apply_recipe.h"
+#include "core/quant/attention_quantizers.h"
 #include "core/quant/cuda_quantizers.h"
 #include "core/quant/small_layers.h"
 #include "core/quant/te_ignored_fields.h"
@@ -58,24 +59,27 @@ void warnOfCudaQuantizers(const AnalysisOptions& options, const Graph& graph, st
                            .message = fmt::format("This plan does not run on a GPU yet: {}", *reason)});
 }
 
-bool isOn(const Recipe& recipe, std::string_view field) {
-  return recipe.definition().field(field) && recipe.fields().boolean(field);
+Diagnostic attentionNote(const Node& attention, std::string message) {
+  return {.severity = Severity::Note, .code = kAttentionCode, .node = attention.owner, .message = std::move(message)};
 }
 
-/// Attention stays in high precision whatever the recipe says: one note, at the first attention.
+/// One note at the first attention that stays in high precision, although the recipe requests FP8; and one for fp8_mha,
+/// which Fuseline ignores.
 void noteAttention(const Graph& graph, const Recipe& recipe, std::vector<Diagnostic>& diagnostics) {
-  const auto attention = std::ranges::find_if(
-      graph.nodes(), [](const Node& node) { return node.operation->name == "DotProductAttention"; });
-  if (attention == graph.nodes().end()) return;
-  for (const char* const field : {"fp8_dpa", "fp8_mha"})
-    if (isOn(recipe, field))
-      diagnostics.push_back(
-          {.severity = Severity::Note,
-           .code = kAttentionCode,
-           .node = attention->owner,
-           .message = fmt::format("{} is on, but Fuseline has no attention kernel that reads quantized queries, keys "
-                                  "and values, so attention computes in {}. The projections around it are quantized.",
-                                  field, dtypeName(graph.value(attention->inputs.front()).spec.dtype))});
+  const auto first = std::ranges::find_if(graph.nodes(), isAttention);
+  if (first == graph.nodes().end()) return;
+  if (recipe.definition().field("fp8_mha") && recipe.fields().boolean("fp8_mha"))
+    diagnostics.push_back(attentionNote(
+        *first, fmt::format("fp8_mha is on, but Fuseline ignores it: the tensors between attention and its projections "
+                            "stay in {}.",
+                            dtypeName(graph.value(first->inputs.front()).spec.dtype))));
+  if (!requestsFp8Attention(recipe)) return;
+  const auto plain = std::ranges::find_if(
+      graph.nodes(), [](const Node& node) { return isAttention(node) && !isQuantizedAttention(node); });
+  if (plain == graph.nodes().end()) return;
+  diagnostics.push_back(attentionNote(*plain, fmt::format("fp8_dpa is on, but {} computes in {}: {}.", plain->id,
+                                                          dtypeName(graph.value(plain->inputs.front()).spec.dtype),
+                                                          fitsFp8Attention(*plain, recipe).reason())));
 }
 
 void addRecipe(const PipelineDocument& document, const AnalysisOptions& options, Analysis& analysis) {

@@ -5,6 +5,7 @@
 #include "core/fusion/split_rotary.h"
 #include "core/ops/attention_form.h"
 #include "core/ops/rotary_form.h"
+#include "core/quant/attention_quantizers.h"
 #include "core/support/to_index.h"
 
 #include <algorithm>
@@ -48,9 +49,11 @@ std::int64_t normWidth(const Graph& graph, const Step& step) {
                                  : norm.parameters.front().numElements();
 }
 
-std::int64_t attentionWidth(const Node& attention, int slot) {
+/// Quantized values are contiguous, and so are their sources; gradients may be columns.
+std::int64_t attentionWidth(const Node& attention, const OperandKey& key) {
+  if (isQuantizedAttention(attention) && key.kind == OperandKind::Input) return 0;
   const AttentionForm form = attentionForm(attention.attributes);
-  switch (slot) {
+  switch (key.slot) {
     case AttentionForm::kQuery: return form.heads * form.qkChannels;
     case AttentionForm::kKey: return form.groups * form.qkChannels;
     case AttentionForm::kValue: return form.groups * form.vChannels;
@@ -316,7 +319,7 @@ std::int64_t columnWidth(const Graph& graph, const Step& step, const OperandKey&
   if (!isGradientOrInput(key)) return 0;
   if (step.kernel == "linear_epilogue" || step.kernel == "linear_backward_bias")
     return linearWidth(graph, step.nodes.front(), key);
-  if (step.kernel == "DotProductAttention") return attentionWidth(graph.node(step.nodes.front()), key.slot);
+  if (step.kernel == "DotProductAttention") return attentionWidth(graph.node(step.nodes.front()), key);
   if (key.slot != 0) return 0;
   if (step.kernel == "RMSNorm" || step.kernel == "LayerNorm" || step.kernel == "L2Normalization")
     return normWidth(graph, step);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/copy_needs.h"
 
+#include "core/quant/attention_quantizers.h"
+
 #include <algorithm>
 
 namespace fuseline {
@@ -10,6 +12,7 @@ std::vector<Usage> CopyNeeds::readDirections(Phase phase, const GemmOperand& ope
   if (phase == Phase::Forward) return {Usage::Rowwise};
   if (operand.type != TensorType::GradOutput) return {Usage::Columnwise};
   const Node& node = m_graph.node(operand.node);
+  if (isQuantizedAttention(node)) return {Usage::Rowwise};
   std::vector<Usage> directions;
   if (node.needs.inputs.front()) directions.push_back(Usage::Rowwise);
   if (numWeights(node) > 0 && node.needs.parameters.front()) directions.push_back(Usage::Columnwise);
@@ -23,7 +26,8 @@ bool CopyNeeds::isNeeded(const GemmOperand& operand, Usage direction) const {
     const std::vector<Usage> read = readDirections(Phase::Backward, operand);
     return std::ranges::find(read, direction) != read.end();
   }
-  if (direction == Usage::Rowwise) return true;
+  if (direction == Usage::Rowwise || isQuantizedAttention(m_graph.node(operand.node)))
+    return direction == Usage::Rowwise;
   return operand.type == TensorType::Input ? needs.parameters.front() : needs.inputs.front();
 }
 
@@ -35,17 +39,20 @@ bool CopyNeeds::isNeededByReaders(const GemmOperand& source, Usage direction) co
 }
 
 bool isReadBesideGemms(const Node& node) {
+  if (isQuantizedAttention(node)) return false;
   const auto& [inputs, parameters] = node.needs;
   return std::find(inputs.begin() + 1, inputs.end(), true) != inputs.end() ||
          std::find(parameters.begin() + numWeights(node), parameters.end(), true) != parameters.end();
 }
 
 std::int64_t groupsIn(const Graph& graph, const GemmOperand& operand) {
-  return weightNumber(graph, operand) ? 0 : rowGroups(graph.node(operand.node));
+  return partNumber(graph, operand) ? 0 : rowGroups(graph.node(operand.node));
 }
 
-std::optional<std::int64_t> weightNumber(const Graph& graph, const GemmOperand& operand) {
-  const bool isOneOfMany = operand.type == TensorType::Weight && numWeights(graph.node(operand.node)) > 1;
+std::optional<std::int64_t> partNumber(const Graph& graph, const GemmOperand& operand) {
+  const Node& node = graph.node(operand.node);
+  const bool isOfAttention = operand.type == TensorType::Input && isQuantizedAttention(node);
+  const bool isOneOfMany = isOfAttention || (operand.type == TensorType::Weight && numWeights(node) > 1);
   return isOneOfMany ? std::optional<std::int64_t>(operand.slot) : std::nullopt;
 }
 

@@ -33,7 +33,7 @@ class CopyNeeds {
 bool isReadBesideGemms(const Node& node);
 /// Groups of rows that are quantized by themselves inside one tensor; 0: the tensor is no group's or one group's.
 std::int64_t groupsIn(const Graph& graph, const GemmOperand& operand);
-/// The number of one of many weights; nothing: the op has one, or the tensor is no weight.
-std::optional<std::int64_t> weightNumber(const Graph& graph, const GemmOperand& operand);
+/// The number of one of many weights, or of x, k and v of an attention; nothing: the op has one such tensor.
+std::optional<std::int64_t> partNumber(const Graph& graph, const GemmOperand& operand);
 
 }  // namespace fuseline

@@ -18,7 +18,7 @@ bool isSame(const GemmOperand& a, const GemmOperand& b) { return a.node == b.nod
 bool canRead(const Graph& graph, const GemmOperand& reader, const TensorQuantizers& made) {
   const Node& node = graph.node(reader.node);
   const TensorQuantizers& wanted = quantizersOf(node, reader.type);
-  const bool isPlainLinear = !node.operation->isView && rowGroups(node) == 0;
+  const bool isPlainLinear = node.operation->isQuantizable && !node.operation->isView && rowGroups(node) == 0;
   const bool isReadWhole = wanted.rowwise && (wanted.columnwise || wanted.isDequantizedInBackward);
   return isPlainLinear && isReadWhole && wanted == made;
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/quantize_steps.h"
 
+#include "core/quant/attention_quantizers.h"
 #include "core/support/to_index.h"
 
 #include <algorithm>
@@ -77,6 +78,7 @@ void QuantizeSteps::addCopies(Phase phase, const GemmOperand& operand, int sourc
   if (m_copies.has(operand) || takesCopiesOfAnother(operand, source)) return;
   if (m_fusedOperands.contains({operand.node, operand.type, false})) return m_fused.addToProducer(operand, source);
   if (isWeightOfTraining(operand)) return addWeight(operand, source);
+  if (Step* const step = stepOfAttention(operand)) return join(*step, operand, source);
   addStep(phase, operand, source);
 }
 
@@ -85,7 +87,7 @@ bool QuantizeSteps::takesCopiesOfAnother(const GemmOperand& operand, int source)
   const Node& node = m_graph.node(operand.node);
   const TensorQuantizers& quantizers = quantizersOf(node, operand.type);
   const bool isOwn = quantizers.isDelayed() || isRandom(quantizers) || groupsIn(m_graph, operand) > 0 ||
-                     passesOnQuantized(node, operand.type);
+                     passesOnQuantized(node, operand.type) || isQuantizedAttention(node);
   if (isOwn) return false;
   std::vector<QuantizedReader>& others = m_readersOf[m_tensors.root(source)];
   const auto other = std::ranges::find_if(others, [&](const QuantizedReader& reader) {
@@ -107,7 +109,7 @@ bool QuantizeSteps::areNeededAlike(const GemmOperand& a, const GemmOperand& b) c
 
 /// Weights are there from the start, so that one step quantizes those of the next linear ops, too.
 void QuantizeSteps::addWeight(const GemmOperand& operand, int source) {
-  if (Step* const step = stepForWeight(operand, source)) return joinWeight(*step, operand, source);
+  if (Step* const step = stepForWeight(operand, source)) return join(*step, operand, source);
   m_weightStep = static_cast<int>(m_steps.size());
   addStep(Phase::Forward, operand, source);
 }
@@ -136,15 +138,23 @@ Step* QuantizeSteps::stepForWeight(const GemmOperand& operand, int source) const
   return isSame && isPlain && step.copies.size() < kMaxWeights ? &step : nullptr;
 }
 
-void QuantizeSteps::joinWeight(Step& step, const GemmOperand& operand, int source) {
+/// One scale for x, k and v: one step quantizes them. nullptr: it is still to be made.
+Step* QuantizeSteps::stepOfAttention(const GemmOperand& operand) const {
+  if (operand.type != TensorType::Input || !isQuantizedAttention(m_graph.node(operand.node))) return nullptr;
+  const bool isMade =
+      !m_steps.empty() && m_steps.back().isQuantize() && m_steps.back().copies.front().reader == operand.node;
+  return isMade ? &m_steps.back() : nullptr;
+}
+
+void QuantizeSteps::join(Step& step, const GemmOperand& operand, int source) {
   const int member = static_cast<int>(step.copies.size());
   const OperandKey key{member, OperandKind::Input, 0};
   if (!m_copies.addWork(step, operand, source, member, key)) return;
   step.operands.push_back({.key = key, .tensor = source});
   std::vector<std::string> names;
   for (const QuantizeWork& work : step.copies)
-    names.push_back(quantizedName(m_graph.node(work.reader), work.type,
-                                  weightNumber(m_graph, {work.reader, work.type, work.slot})));
+    names.push_back(
+        quantizedName(m_graph.node(work.reader), work.type, partNumber(m_graph, {work.reader, work.type, work.slot})));
   step.name = fmt::format("quantize({})", fmt::join(names, ", "));
   if (step.runsOnce) keepResults(step);
   m_tensors.countBytes(step);

@@ -47,7 +47,8 @@ class QuantizeSteps {
   void addWeight(const GemmOperand& operand, int source);
   /// nullptr: the weight needs a step of its own.
   Step* stepForWeight(const GemmOperand& operand, int source) const;
-  void joinWeight(Step& step, const GemmOperand& operand, int source);
+  Step* stepOfAttention(const GemmOperand& operand) const;
+  void join(Step& step, const GemmOperand& operand, int source);
   void keepResults(Step& step);
   bool isQuantizedOnce(const GemmOperand& operand) const;
   bool isUpdated(const GemmOperand& weight) const;

@@ -3,6 +3,7 @@
 #include "core/plan/quantized_copies.h"
 
 #include "core/ops/grouped_form.h"
+#include "core/quant/attention_quantizers.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -34,12 +35,18 @@ int QuantizedCopies::slotOf(const GemmOperand& operand, int part) const {
   return partSlot(m_graph.node(operand.node), operand.type, operand.slot + part);
 }
 
+/// x, k and v of an attention have one scale.
+int QuantizedCopies::stateSlotOf(const GemmOperand& operand, int group) const {
+  const bool isOfAttention = isQuantizedAttention(m_graph.node(operand.node));
+  return isOfAttention ? partSlot(m_graph.node(operand.node), operand.type, 0) : slotOf(operand, group);
+}
+
 bool QuantizedCopies::has(const GemmOperand& operand) const {
   return m_tensors.find(keyOf(operand, Usage::Rowwise)) >= 0 || m_tensors.find(keyOf(operand, Usage::Columnwise)) >= 0;
 }
 
 bool QuantizedCopies::hasScale(const GemmOperand& operand) const {
-  return m_tensors.find({PlanTensorSource::QuantizerScale, operand.node, slotOf(operand)}) >= 0;
+  return m_tensors.find({PlanTensorSource::QuantizerScale, operand.node, stateSlotOf(operand)}) >= 0;
 }
 
 int QuantizedCopies::readBy(const GemmOperand& operand, Usage direction, int plain) const {
@@ -111,14 +118,14 @@ int QuantizedCopies::addTensor(const GemmOperand& operand, Usage direction, Tens
 }
 
 std::string QuantizedCopies::tensorName(const GemmOperand& operand, Usage direction) const {
-  return fmt::format("{}@{}", quantizedName(m_graph.node(operand.node), operand.type, weightNumber(m_graph, operand)),
+  return fmt::format("{}@{}", quantizedName(m_graph.node(operand.node), operand.type, partNumber(m_graph, operand)),
                      directionName(direction));
 }
 
 std::string QuantizedCopies::workName(const GemmOperand& operand) const {
-  const std::optional<std::int64_t> number = weightNumber(m_graph, operand);
-  return fmt::format("{}.quantize_{}{}", m_graph.node(operand.node).id, roleName(operand.type),
-                     number ? std::to_string(*number) : "");
+  const Node& node = m_graph.node(operand.node);
+  const std::string tensor = quantizedName(node, operand.type, partNumber(m_graph, operand));
+  return fmt::format("{}.quantize_{}", node.id, tensor.substr(node.id.size() + 1));
 }
 
 void QuantizedCopies::addCopy(Step& step, const GemmOperand& operand, Usage direction) {
@@ -144,7 +151,7 @@ void QuantizedCopies::addStates(Step& step, const GemmOperand& operand) const {
   const int member = step.copies.back().member;
   const int groups = static_cast<int>(std::max<std::int64_t>(groupsIn(m_graph, operand), 1));
   for (int group = 0; group < groups; ++group) {
-    const int slot = slotOf(operand, group);
+    const int slot = stateSlotOf(operand, group);
     const int scale = m_tensors.find({PlanTensorSource::QuantizerScale, operand.node, slot});
     if (scale < 0) return;
     step.operands.push_back({.key = {member, OperandKind::Parameter, group}, .tensor = scale});

@@ -41,6 +41,7 @@ class QuantizedCopies {
  private:
   TensorKey keyOf(const GemmOperand& operand, Usage direction) const;
   int slotOf(const GemmOperand& operand, int part = 0) const;
+  int stateSlotOf(const GemmOperand& operand, int group = 0) const;
   QuantizeWork& beginWork(Step& step, const GemmOperand& operand, int source, int member, const OperandKey& key);
   std::string tensorName(const GemmOperand& operand, Usage direction) const;
   void addCopy(Step& step, const GemmOperand& operand, Usage direction);

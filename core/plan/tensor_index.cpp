@@ -3,6 +3,7 @@
 #include "core/plan/tensor_index.h"
 
 #include "core/quant/apply_recipe.h"
+#include "core/quant/attention_quantizers.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -13,8 +14,12 @@ namespace {
 
 constexpr int kQuantizedSubjects = 4;
 constexpr int kNumTensorTypes = 3;
+constexpr int kAttentionInputs = 3;  // x, k and v
 
-int numParts(const Node& node) { return static_cast<int>(std::max<std::int64_t>(rowGroups(node), 1)); }
+int numParts(const Node& node) {
+  if (isQuantizedAttention(node)) return kAttentionInputs;
+  return static_cast<int>(std::max<std::int64_t>(rowGroups(node), 1));
+}
 
 }  // namespace
 

@@ -28,7 +28,8 @@ struct TensorKey {
   int slot = 0;
 };
 
-/// The slot of a part of one of the three tensors of an op with quantizers: a group of rows, or one of many weights.
+/// The slot of a part of one of the three tensors of an op with quantizers: a group of rows, one of many weights, or of
+/// x, k and v of an attention.
 int partSlot(const Node& node, TensorType type, int part);
 
 /// The tensor of every key, -1 at first. Entries of one value or node are adjacent, so that a walk along the

@@ -5,6 +5,7 @@
 #include "core/profile/launch_wait.h"
 #include "core/profile/stats.h"
 #include "core/quant/apply_recipe.h"
+#include "core/quant/attention_quantizers.h"
 #include "core/quant/data_sheets.h"
 
 #include <algorithm>
@@ -69,7 +70,9 @@ Arithmetic arithmeticOf(const Graph& graph, const Step& step) {
   if (step.transfer || step.collective) return Arithmetic::None;
   const auto isLink = [&](NodeId id) { return graph.node(id).operation->category == "Communication"; };
   if (std::ranges::any_of(step.nodes, isLink)) return Arithmetic::None;
-  const auto isProduct = [&](NodeId id) { return graph.node(id).operation->isQuantizable; };
+  const auto isProduct = [&](NodeId id) {
+    return graph.node(id).operation->isQuantizable || isAttention(graph.node(id));
+  };
   const auto product = std::ranges::find_if(step.nodes, isProduct);
   return product == step.nodes.end() ? Arithmetic::F32 : arithmeticOfProduct(graph, *product, step.phase);
 }

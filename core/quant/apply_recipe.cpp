@@ -3,6 +3,7 @@
 #include "core/quant/apply_recipe.h"
 
 #include "core/ops/grouped_form.h"
+#include "core/quant/attention_quantizers.h"
 #include "core/quant/quantizer.h"
 
 #include <algorithm>
@@ -227,8 +228,9 @@ bool hasState(const Graph& graph, const Node& node, TensorType type) {
   return quantizersOf(node, type).isDelayed() && (type != TensorType::GradOutput || hasBackward);
 }
 
-/// "input", "input3" of a group.
-std::string tensorText(TensorType type, std::optional<std::int64_t> group) {
+/// "input", "input3" of a group, "k" of an attention.
+std::string tensorText(const Node& node, TensorType type, std::optional<std::int64_t> group) {
+  if (group && isQuantizedAttention(node)) return node.operation->inputs[static_cast<std::size_t>(*group)].name;
   return group ? fmt::format("{}{}", roleName(type), *group) : std::string(roleName(type));
 }
 
@@ -244,7 +246,7 @@ QuantizerState stateOf(const Graph& graph, NodeId id, TensorType type, std::int6
   const Node& node = graph.node(id);
   const TensorQuantizers& quantizers = quantizersOf(node, type);
   QuantizerState state{.node = id, .type = type, .group = group};
-  const std::string tensor = tensorText(type, rowGroups(node) > 0 ? std::optional(group) : std::nullopt);
+  const std::string tensor = tensorText(node, type, rowGroups(node) > 0 ? std::optional(group) : std::nullopt);
   const std::string name =
       fmt::format("{}/{}/{}/{}", graph.delayedScaling()->identity, node.id, phaseName(state.pass()), tensor);
   state.scaleName = name + ".scale";
@@ -280,7 +282,7 @@ bool multipliesCodes(const Node& node, bool isBackward) {
 }
 
 std::string quantizedName(const Node& node, TensorType type, std::optional<std::int64_t> group) {
-  return fmt::format("{}.{}", node.id, tensorText(type, group));
+  return fmt::format("{}.{}", node.id, tensorText(node, type, group));
 }
 
 Graph applyRecipe(Graph graph, const Recipe& recipe, std::vector<Diagnostic>& diagnostics) {
@@ -289,6 +291,7 @@ Graph applyRecipe(Graph graph, const Recipe& recipe, std::vector<Diagnostic>& di
   NodeQuantizers quantizers(graph.nodes().size());
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
+    if (isAttention(node)) quantizers[static_cast<std::size_t>(id)] = attentionQuantizers(node, recipe);
     if (!node.operation->isQuantizable) continue;
     const LinearQuantizers wanted = fromRecipe(recipe, node);
     if (const std::optional<Misfit> misfit = misfitOf(graph, id, wanted))

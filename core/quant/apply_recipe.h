@@ -14,8 +14,9 @@
 
 namespace fuseline {
 
-/// Assigns the recipe's quantizers to every op that multiplies by weights, and to every Quantize. An op with matrices
-/// that do not fit the scalings stays in high precision, with a warning that names a size that would fit.
+/// Assigns the recipe's quantizers to every op that multiplies by weights, to every Quantize, and to FP8 attention. An
+/// op with matrices that do not fit the scalings stays in high precision, with a warning that names a size that would
+/// fit.
 Graph applyRecipe(Graph graph, const Recipe& recipe, std::vector<Diagnostic>& diagnostics);
 
 /// The quantizers of one tensor of a linear op.
@@ -30,7 +31,7 @@ bool passesOnQuantized(const Node& node, TensorType type);
 /// Does an op multiply quantized operands, forward or backward? Backward may be left in high precision.
 bool multipliesCodes(const Node& node, bool isBackward);
 
-/// "fc1.input", of a group "experts.input2": the prefix of the quantized tensors' names.
+/// "fc1.input", of a group "experts.input2", of an attention "attention.k": the prefix of the quantized tensors' names.
 std::string quantizedName(const Node& node, TensorType type, std::optional<std::int64_t> group = std::nullopt);
 
 /// State of delayed scaling that one tensor keeps from step to step.

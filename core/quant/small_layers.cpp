@@ -24,7 +24,7 @@ constexpr std::size_t kMostNamed = 3;
 
 /// A layer that multiplies.
 bool isForHopper(const Node& node) {
-  if (node.operation->isView) return false;
+  if (!node.operation->isQuantizable || node.operation->isView) return false;
   const auto& input = node.quantizers.input;
   const auto& spec = input.rowwise ? input.rowwise : input.columnwise;
   return spec && (spec->scaling == Scaling::PerTensor || spec->scaling == Scaling::Block1x128);

@@ -3,6 +3,7 @@
 #include "core/runtime/quantize_steps.h"
 
 #include "core/ops/grouped_form.h"
+#include "core/quant/attention_quantizers.h"
 #include "core/quant/copy_memory.h"
 #include "core/quant/delayed_scaling.h"
 #include "core/tensor/grouped_copy.h"
@@ -38,14 +39,19 @@ class QuantizeKernel final : public Kernel {
   QuantizeKernel(const Graph& graph, const Plan& plan, const Step& step) : m_graph(graph), m_plan(plan), m_step(step) {}
 
   void run(std::span<std::byte* const> pointers, std::byte*) override {
+    const std::optional<float> common =
+        commonAmax(m_graph, m_step, pointers,
+                   [](const std::byte* x, const TensorSpec& spec) { return amaxOf(tensorAt(x, spec)); });
     for (const QuantizeWork& work : m_step.copies) {
       if (work.isAmaxOnly()) {
         const Tensor x = tensorAt(at(pointers, QuantizeOperands(m_step, work).source), work.spec);
         fusedOperandReference(m_graph, m_plan, m_step, work, x, pointers);
         continue;
       }
-      for (const QuantizePiece& piece : quantizePieces(m_graph, m_plan, m_step, work, pointers))
+      for (QuantizePiece& piece : quantizePieces(m_graph, m_plan, m_step, work, pointers)) {
+        if (common) piece.inputs.amax = common;
         quantizeReference(work.quantizers, tensorAt(piece.from, piece.source), piece);
+      }
     }
   }
 
@@ -278,6 +284,19 @@ Tensor rowsOf(const Tensor& x, const QuantizePiece& piece) {
 std::vector<QuantizePiece> quantizePieces(const Graph& graph, const Plan& plan, const Step& step,
                                           const QuantizeWork& work, std::span<std::byte* const> pointers) {
   return PieceMaker(graph, plan, step, work, pointers).make();
+}
+
+bool haveOneScale(const Graph& graph, const Step& step) {
+  return step.copies.size() > 1 && isQuantizedAttention(graph.node(step.copies.front().reader));
+}
+
+std::optional<float> commonAmax(const Graph& graph, const Step& step, std::span<std::byte* const> pointers,
+                                const std::function<float(const std::byte* x, const TensorSpec& spec)>& amaxOf) {
+  if (!haveOneScale(graph, step)) return std::nullopt;
+  float amax = 0.0F;
+  for (const QuantizeWork& work : step.copies)
+    amax = std::fmax(amax, amaxOf(at(pointers, QuantizeOperands(step, work).source), work.spec));
+  return amax;
 }
 
 void fusedOperandReference(const Graph& graph, const Plan& plan, const Step& step, const QuantizeWork& work,

@@ -6,7 +6,9 @@
 #include "core/runtime/backend.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -53,6 +55,13 @@ struct QuantizePiece {
 /// scaling.
 std::vector<QuantizePiece> quantizePieces(const Graph& graph, const Plan& plan, const Step& step,
                                           const QuantizeWork& work, std::span<std::byte* const> pointers);
+
+/// Whether one scale serves all works of the step: those of x, k and v of an attention.
+bool haveOneScale(const Graph& graph, const Step& step);
+
+/// The largest amax of all works, if they have one scale. amaxOf: that of a tensor.
+std::optional<float> commonAmax(const Graph& graph, const Step& step, std::span<std::byte* const> pointers,
+                                const std::function<float(const std::byte* x, const TensorSpec& spec)>& amaxOf);
 
 /// Fused quantization of a step that computes x, through core/quant: its quantized tensors, by group, or its amax.
 void fusedOperandReference(const Graph& graph, const Plan& plan, const Step& step, const QuantizeWork& work,

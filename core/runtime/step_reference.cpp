@@ -3,6 +3,7 @@
 #include "core/runtime/step_reference.h"
 
 #include "core/graph/input_rounding.h"
+#include "core/quant/attention_quantizers.h"
 #include "core/tensor/tensor.h"
 
 #include <algorithm>
@@ -80,7 +81,7 @@ void StepReference::runForward(int member) {
     inputs.push_back(asRead(m_graph, op, value({member, OperandKind::Input, slot}), slot));
   for (int slot = 0; slot < static_cast<int>(op.parameters.size()); ++slot)
     parameters.push_back(value({member, OperandKind::Parameter, slot}));
-  ReferenceForward made = op.operation->forwardCompute(op.attributes, inputs, parameters);
+  ReferenceForward made = op.operation->forwardCompute(computedAttributes(op), inputs, parameters);
   expectCount(op, "forwardCompute", "outputs", made.outputs.size(), op.outputs.size());
   expectCount(op, "forwardCompute", "residuals", made.residuals.size(), op.residuals.size());
   keep(member, OperandKind::Output, std::move(made.outputs));
@@ -101,7 +102,7 @@ void StepReference::runBackward(int member) {
   std::vector<ReferenceTensor> gradients;
   for (int slot = 0; slot < static_cast<int>(op.outputs.size()); ++slot)
     gradients.push_back(value({member, OperandKind::GradOutput, slot}));
-  ReferenceBackward made = op.operation->backwardCompute(op.attributes, saved, gradients);
+  ReferenceBackward made = op.operation->backwardCompute(computedAttributes(op), saved, gradients);
   expectCount(op, "backwardCompute", "input gradients", made.inputs.size(), op.inputs.size());
   expectCount(op, "backwardCompute", "parameter gradients", made.parameters.size(), op.parameters.size());
   keep(member, OperandKind::GradInput, std::move(made.inputs));

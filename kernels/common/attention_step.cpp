@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/common/attention_step.h"
 
+#include "core/quant/attention_quantizers.h"
+
 #include <iterator>
 #include <vector>
 
@@ -26,7 +28,7 @@ Result<AttentionProblem> attentionProblem(const StepRequest& request, int attent
   const auto member = static_cast<std::size_t>(attention);
   const std::vector<TensorSpec> inputs = request.graph.inputSpecs(request.step.nodes[member]);
   const auto shapeAt = [&](int slot) { return slot < 0 ? Shape() : inputs[static_cast<std::size_t>(slot)].shape; };
-  AttentionProblem problem{.form = attentionForm(request.member(member).attributes),
+  AttentionProblem problem{.form = attentionForm(computedAttributes(request.member(member))),
                            .dtype = inputs[AttentionForm::kQuery].dtype};
   const Shape shapes[] = {shapeAt(AttentionForm::kQuery), shapeAt(AttentionForm::kKey), shapeAt(AttentionForm::kValue)};
   const Result<AttentionLayouts> layouts = attentionLayouts(problem.form, shapes);

@@ -51,6 +51,7 @@ RECIPE_FIELDS = (
     "amax_history_len",
     "amax_compute_algo",
     "reduce_amax",
+    "fp8_dpa",
     "use_power_2_scales",
     "x_block_scaling_dim",
     "w_block_scaling_dim",
@@ -448,20 +449,17 @@ def warn_of_losses(recipe):
         gemm = getattr(recipe, field, None)
         if gemm is not None and gemm.use_split_accumulator != is_usual and not hasattr(recipe, "use_f32_scales"):
             leave_out(f"{name}.{field}={gemm} is not read by te.ops, which has constants; the file has those.")
-    warn_of_attention(recipe)
+    if getattr(recipe, "fp8_mha", False):
+        leave_out(f"{name}.fp8_mha is about FP8 tensors between attention and its projections, which Fuseline does not have.")
     if not hasattr(recipe, "amax_history_len") and getattr(recipe, "margin", 0):
         leave_out(f"{name}.margin={recipe.margin} is not read by TransformerEngine.")
 
 
-def warn_of_attention(recipe):
-    for field in ("fp8_dpa", "fp8_mha"):
-        if getattr(recipe, field, False):
-            leave_out(f"{type(recipe).__name__}.{field} is about attention in FP8, which Fuseline does not have.")
-
-
 def custom_recipe_json(recipe, operations):
     """As overrides: what the factory returns for every tensor of every linear op."""
-    warn_of_attention(recipe)
+    for field in ("fp8_dpa", "fp8_mha"):
+        if getattr(recipe, field, False):
+            leave_out(f"CustomRecipe.{field} is about attention in FP8, which Fuseline has for other recipes only.")
     if getattr(recipe, "quantization_alignment", 128) != 128:
         leave_out(f"CustomRecipe.quantization_alignment={recipe.quantization_alignment} is for padding, which te.ops has not.")
     found = {tensor: {} for tensor in TENSORS}

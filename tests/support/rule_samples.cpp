@@ -384,12 +384,19 @@ std::vector<RefusalSample> splitAttentionRefusals() {
   std::vector<Link> swappedParts = packedAttentionLinks(2, 2);
   std::swap(swappedParts.back().extraFrom, swappedParts.back().furtherFrom.front());
   const auto batchFirst = [](Link link) { return with(std::move(link), "tensor_format", std::string("bshd")); };
+  std::vector<Link> quantized = packedAttentionLinks(2, 2);
+  quantized[0] = linear(96, "qkv");
+  quantized[1] = with(quantized[1], "shape", std::vector<std::int64_t>{-1, 1, 96});
+  quantized[2] = with(quantized[2], "sizes", std::vector<std::int64_t>{32, 32, 32});
+  quantized[3] = with(quantized[3], "kv_channels", std::vector<std::int64_t>{16});
+  const ChainOptions fp8{.recipe = "Float8CurrentScaling", .recipeFields = fields({{"fp8_dpa", true}})};
   const auto byStarts = [](Link link) { return with(std::move(link), "start_positions", true); };
   return {{0, DType::BF16, fourParts, {}},
           {0, DType::BF16, swappedParts, {}},
           {1, DType::BF16, perHead, {}},
           {2, DType::BF16, rotaryAttentionLinks(2, 2, batchFirst), {}},
-          {2, DType::BF16, rotaryAttentionLinks(2, 2, byStarts), {}}};
+          {2, DType::BF16, rotaryAttentionLinks(2, 2, byStarts), {}},
+          {3, DType::BF16, quantized, fp8, {16, 16}}};
 }
 
 /// Sizes that each recipe quantizes, with enough rows for several blocks.

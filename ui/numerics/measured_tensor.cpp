@@ -4,6 +4,7 @@
 
 #include "core/plan/capturable_tensors.h"
 #include "core/quant/apply_recipe.h"
+#include "core/quant/attention_quantizers.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/translated.h"
 
@@ -30,8 +31,10 @@ MeasuredTensors::MeasuredTensors(const Session& session) {
 const CopyNumerics* MeasuredTensors::copyOf(const Graph& graph, const Value& value) const {
   for (const Use& use : value.uses)
     for (const char* copy : {"@rowwise", "@columnwise"}) {
-      const auto found = m_copies.find(quantizedName(graph.node(use.node), TensorType::Input) + copy);
-      if (use.slot == 0 && found != m_copies.end()) return found->second;
+      const bool isOfAttention = isQuantizedAttention(graph.node(use.node));
+      const auto part = isOfAttention ? std::optional<std::int64_t>(use.slot) : std::nullopt;
+      const auto found = m_copies.find(quantizedName(graph.node(use.node), TensorType::Input, part) + copy);
+      if ((use.slot == 0 || isOfAttention) && found != m_copies.end()) return found->second;
     }
   return nullptr;
 }

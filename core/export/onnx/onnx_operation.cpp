@@ -7,6 +7,7 @@
 #include "core/export/onnx/onnx_program.h"
 #include "core/export/onnx/operations/onnx_routing.h"
 #include "core/ops/grouped_form.h"
+#include "core/quant/attention_quantizers.h"
 
 #include <algorithm>
 #include <array>
@@ -217,7 +218,7 @@ bool followsRecipeInOnnx(const Node& node) {
   };
   const LinearQuantizers& quantizers = node.quantizers;
   const bool isQuantized = quantizers.input.rowwise || quantizers.weight.rowwise;
-  if (node.operation->name == "GroupedLinear") return !isQuantized;
+  if (node.operation->name == "GroupedLinear" || isAttention(node)) return !isQuantized;
   return isHeld(quantizers.input.rowwise) && isHeld(quantizers.weight.rowwise);
 }
 

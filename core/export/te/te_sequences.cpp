@@ -215,7 +215,8 @@ namespace {
 /// TransformerEngine's GEMMs produce quantized outputs of delayed scaling alone.
 bool isRefusedByGemms(const Node& node, TensorType type) {
   const TensorQuantizers& quantizers = quantizersOf(node, type);
-  return (quantizers.any() || node.quantizers.hasEverySlot) && !quantizers.isDelayed();
+  const bool isQuantized = quantizers.any() || node.quantizers.hasEverySlot;
+  return node.operation->isQuantizable && isQuantized && !quantizers.isDelayed();
 }
 
 /// Its activations take quantizers of one scaling, and none that does nothing.

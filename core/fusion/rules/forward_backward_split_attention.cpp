@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/packed_attention.h"
 #include "core/fusion/rule.h"
+#include "core/quant/attention_quantizers.h"
+
+#include <fmt/format.h>
 
 namespace fuseline::rules {
 
@@ -21,6 +24,14 @@ std::vector<MemberTensor> keptTensors(const Match& match) {
   for (const SavedTensor& tensor : match.node(match.nodes.size() - 1).context.tensors)
     if (tensor.kind != OperandKind::Input || tensor.slot > AttentionForm::kValue) kept.push_back({attention, tensor});
   return kept;
+}
+
+/// Quantized tensors are contiguous.
+Verdict readsPlainHeads(const Match& match) {
+  const Node& attention = match.node(match.nodes.size() - 1);
+  if (!isQuantizedAttention(attention)) return Verdict::yes();
+  return Verdict::no(fmt::format(
+      "The recipe quantizes the queries, keys and values of {}, so it does not read the packed tensor.", attention.id));
 }
 
 }  // namespace
@@ -44,7 +55,8 @@ FusionRule forward_backward_split_attention() {
                       .holds = asked(readsThreeParts)},
                      {.sentence = "The heads of a part are contiguous.", .holds = asked(hasWholeHeads)},
                      {.sentence = "Rotary embeddings count positions along the tokens of attention.",
-                      .holds = asked(rotatesByTokens)}},
+                      .holds = asked(rotatesByTokens)},
+                     {.sentence = "Queries, keys and values are not quantized.", .holds = readsPlainHeads}},
       .becomes = "split_attention",
       .saves = keptTensors,
       .servesInference = true,

@@ -68,7 +68,8 @@ void QuantizedGathers::findBackward(const FusionReport& report, NodeId gather) {
 
 void QuantizedGathers::addIfSendable(const GemmOperand& reader, NodeId gather, ValueId rows) {
   const Node& node = m_graph.node(reader.node);
-  if (rowGroups(node) == 0 && !passesOnQuantized(node, reader.type) && isSendable(reader, m_graph.value(rows).spec))
+  const bool isOfLinear = node.operation->isQuantizable && rowGroups(node) == 0;
+  if (isOfLinear && !passesOnQuantized(node, reader.type) && isSendable(reader, m_graph.value(rows).spec))
     m_gathers.emplace(Key(reader.node, reader.type), gather);
 }
 

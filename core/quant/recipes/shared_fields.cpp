@@ -46,8 +46,9 @@ bool isQuantized(const Attributes& fields, OperandRole role) {
 }
 
 std::vector<AttributeSpec> attentionFlags() {
-  return {flag("fp8_dpa", false, "FP8 in dot-product attention; not used in Fuseline."),
-          flag("fp8_mha", false, "FP8 between attention and its projections; not used in Fuseline.")};
+  return {
+      flag("fp8_dpa", false, "Multiply FP8 queries, keys and values in dot-product attention; they share one scale."),
+      flag("fp8_mha", false, "FP8 between attention and its projections; ignored by Fuseline.")};
 }
 
 std::vector<AttributeSpec> splitAccumulators(bool forward) {

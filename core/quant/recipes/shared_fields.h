@@ -22,7 +22,7 @@ bool isQuantized(const Attributes& fields, OperandRole role);
 /// Weights are stored as quantized tensors alone.
 AttributeSpec quantizedModelInit();
 
-/// FP8 in attention is not part of these pipelines; the fields exist so that files can contain them.
+/// FP8 in attention (core/quant/attention_quantizers.h). fp8_mha only exists so that files can contain it.
 std::vector<AttributeSpec> attentionFlags();
 
 /// Whether Hopper promotes the partial sums of each GEMM. dgrad and wgrad do.

@@ -1,6 +1,7 @@
 // Backward: each thread takes the keys of one group of heads, or a share of them, and goes over the queries once. The
 // probabilities come again from the scores and the log-sum-exp of each row.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/tensor/format_rounding.h"
 #include "kernels/cpu/attention/attention_tiles.h"
 
 #include <algorithm>
@@ -96,6 +97,8 @@ class BackwardRun {
   void run() {
     if (mayHaveGaps(m_form)) clearGradients();
     m_workspace.heads.pack(m_pointers.inputs, m_sequences);
+    if (m_form.scoreGradientFormat)
+      m_gradientScale = roundingScale(*m_form.scoreGradientFormat, amaxOfScoreGradients());
     const std::int64_t shares = m_workspace.shares;
     const std::int64_t numJobs = static_cast<std::int64_t>(m_sequences.size()) * m_form.groups * shares;
 #pragma omp parallel for schedule(dynamic) num_threads(m_problem.threads) if (numJobs > 1)
@@ -196,6 +199,45 @@ class BackwardRun {
     return {.range = range, .visible = change.visible};
   }
 
+  // ---- FP8: what multiplies is rounded
+
+  /// Their scale must be known before they are rounded.
+  float amaxOfScoreGradients() {
+    const std::vector<QueryTile> jobs = allQueryTiles();
+    const auto numJobs = static_cast<std::int64_t>(jobs.size());
+    float amax = 0.0F;
+#pragma omp parallel for schedule(dynamic) num_threads(m_problem.threads) reduction(max : amax)
+    for (std::int64_t job = 0; job < numJobs; ++job)
+      amax = std::fmax(amax, amaxOfScoreGradients(jobs[static_cast<std::size_t>(job)], m_workspace.tiles[ownThread()]));
+    return amax;
+  }
+
+  float amaxOfScoreGradients(const QueryTile& queries, Tiles& tiles) const {
+    readQueries(queries, tiles);
+    float amax = 0.0F;
+    for (const KeyTile& tile : keyTilesOf(m_form, queries)) {
+      fillScores(queries, tile, GradientOf::Products, tiles);
+      for (std::int64_t j = 0; j < tile.count; ++j)
+        for (std::int64_t i = 0; i < queries.count; ++i)
+          amax = std::fmax(amax, std::fabs(tiles.gradScores[j * kTileQueries + i]));
+    }
+    return amax;
+  }
+
+  void roundTiles(const KeyTile& tile, const Tiles& tiles) const {
+    const auto count = static_cast<std::size_t>(tile.count * kTileQueries);
+    roundWithScale(*m_form.probabilityFormat, roundingScale(*m_form.probabilityFormat, 1.0F), {tiles.scores, count});
+    roundWithScale(*m_form.scoreGradientFormat, m_gradientScale, {tiles.gradScores, count});
+  }
+
+  std::vector<QueryTile> allQueryTiles() const {
+    std::vector<QueryTile> all;
+    for (const PlacedSequence& sequence : m_sequences)
+      for (std::int64_t head = 0; head < m_form.heads; ++head)
+        for (const QueryTile& tile : queryTilesOf(sequence, head)) all.push_back(tile);
+    return all;
+  }
+
   // ---- gradients of q, k and v
 
   /// One share of the keys of a group of a sequence.
@@ -242,6 +284,7 @@ class BackwardRun {
     for (const KeyTile& tile : keyTilesOf(m_form, queries)) {
       if (!isOfShare(tile, share)) continue;
       const SeenPairs seen = fillScores(queries, tile, GradientOf::Products, tiles);
+      if (m_form.scoreGradientFormat) roundTiles(tile, tiles);
       addKeyGradients(queries, tile, seen, sums, tiles);
       if (m_pointers.dq) addQueryGradients(queries, tile, seen, isFirst, tiles);
       isFirst = false;
@@ -321,10 +364,7 @@ class BackwardRun {
 
   /// dq is the sum of those of all shares, in their order.
   void addShares() const {
-    std::vector<QueryTile> jobs;
-    for (const PlacedSequence& sequence : m_sequences)
-      for (std::int64_t head = 0; head < m_form.heads; ++head)
-        for (const QueryTile& tile : queryTilesOf(sequence, head)) jobs.push_back(tile);
+    const std::vector<QueryTile> jobs = allQueryTiles();
     const auto numJobs = static_cast<std::int64_t>(jobs.size());
 #pragma omp parallel for num_threads(m_problem.threads)
     for (std::int64_t job = 0; job < numJobs; ++job) {
@@ -424,6 +464,7 @@ class BackwardRun {
   const AttentionBackwardPointers& m_pointers;
   BackwardWorkspace m_workspace;
   std::vector<PlacedSequence> m_sequences;
+  float m_gradientScale = 1.0F;  // with which the gradients of scores are rounded
 };
 
 }  // namespace

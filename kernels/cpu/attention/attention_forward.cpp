@@ -1,5 +1,6 @@
 // Forward: each thread takes a tile of queries of one head, and goes over the keys once.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/tensor/format_rounding.h"
 #include "kernels/cpu/attention/attention_tiles.h"
 
 #include <algorithm>
@@ -83,6 +84,7 @@ class ForwardRun {
     readQueries(queries, tiles);
     const FloatRows keys = m_workspace.heads.keysOf(m_pointers.inputs, queries);
     const FloatRows values = m_workspace.heads.valuesOf(m_pointers.inputs, queries);
+    if (m_form.probabilityFormat) findTotals(queries, keys, tiles);
     bool isFirst = true;
     for (const KeyTile& tile : keyTilesOf(m_form, queries)) {
       addKeys(queries, tile, keys, values, isFirst, tiles);
@@ -105,8 +107,19 @@ class ForwardRun {
 
   float sinkOf(std::int64_t head) const { return m_pointers.inputs.offset ? m_pointers.inputs.offset[head] : 0.0F; }
 
-  void addKeys(const QueryTile& queries, const KeyTile& tile, const FloatRows& keys, const FloatRows& values,
-               bool isFirst, ForwardTiles& tiles) {
+  /// FP8 attention rounds probabilities, for which the sum of each row must be known first. The tiles then have the
+  /// log-sum-exp in place of the largest score, so that exp(score - largest) is the probability.
+  void findTotals(const QueryTile& queries, const FloatRows& keys, ForwardTiles& tiles) {
+    for (const KeyTile& tile : keyTilesOf(m_form, queries)) fillScores(queries, tile, keys, tiles);
+    for (std::int64_t i = 0; i < queries.count; ++i) tiles.largest[i] = lseOf(i, tiles);
+  }
+
+  static float lseOf(std::int64_t i, const ForwardTiles& tiles) {
+    return tiles.total[i] == 0.0F ? kNothing : tiles.largest[i] + std::log(tiles.total[i]);
+  }
+
+  /// scores: exp(score - largest). keep: the factor for earlier sums.
+  SeenPairs fillScores(const QueryTile& queries, const KeyTile& tile, const FloatRows& keys, ForwardTiles& tiles) {
     const AttentionFunctions& functions = attentionFunctions();
     const std::int64_t lanes = paddedWidth(queries.count);
     functions.multiply({.a = keys.at(tile.first),
@@ -131,6 +144,15 @@ class ForwardRun {
                        .largest = tiles.largest,
                        .sum = tiles.total,
                        .keep = tiles.keep});
+    return {.range = range, .visible = change.visible};
+  }
+
+  void addKeys(const QueryTile& queries, const KeyTile& tile, const FloatRows& keys, const FloatRows& values,
+               bool isFirst, ForwardTiles& tiles) {
+    const SeenPairs seen = fillScores(queries, tile, keys, tiles);
+    if (m_form.probabilityFormat)
+      roundWithScale(*m_form.probabilityFormat, roundingScale(*m_form.probabilityFormat, 1.0F),
+                     {tiles.scores, static_cast<std::size_t>(tile.count * kTileQueries)});
     if (const float* const kept = tiles.changes.kept(queries, tile))
       for (std::int64_t i = 0; i < tile.count * kTileQueries; ++i) tiles.scores[i] *= kept[i];
     multiplyScores({.a = tiles.scores,
@@ -144,7 +166,7 @@ class ForwardRun {
                     .n = m_workspace.heads.valueWidth(),
                     .k = tile.count,
                     .keep = isFirst ? nullptr : tiles.keep},
-                   {.range = range, .visible = change.visible}, TileRows::Queries);
+                   seen, TileRows::Queries);
   }
 
   /// y = sums / total; 0 where a query has seen no key.
@@ -153,8 +175,8 @@ class ForwardRun {
       const float total = tiles.total[i];
       if (m_pointers.lse)
         m_pointers.lse[lseIndex(m_form, m_problem.layouts.q, queries.entry(), queries.token() + i, queries.head)] =
-            total == 0.0F ? kNothing : tiles.largest[i] + std::log(total);
-      tiles.keep[i] = total == 0.0F ? 0.0F : 1.0F / total;
+            m_form.probabilityFormat ? tiles.largest[i] : lseOf(i, tiles);
+      tiles.keep[i] = total == 0.0F ? 0.0F : m_form.probabilityFormat ? 1.0F : 1.0F / total;
     }
     headRowFunctions(m_problem.dtype)
         .write(tiles.sums, m_workspace.heads.valueWidth(), queries.count, m_form.vChannels, tiles.keep, 1.0F,

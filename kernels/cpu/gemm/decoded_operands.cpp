@@ -4,6 +4,7 @@
 
 #include "core/fusion/step_operands.h"
 #include "core/graph/input_rounding.h"
+#include "core/quant/attention_quantizers.h"
 #include "core/tensor/grouped_copy.h"
 #include "kernels/cpu/elementwise/strip_functions.h"
 #include "kernels/cpu/gemm/coded_gemm.h"
@@ -105,14 +106,17 @@ DecodedOperands::Operand decodedOperand(const CompileRequest& request, const Ker
   const StepOperand& operand = request.step.operands[index];
   const TensorSpec& copy = request.plan.spec(operand);
   const QuantizedForm& form = *copy.quantized;
-  const bool isOfGroups = rowGroups(request.member(static_cast<std::size_t>(operand.key.member))) > 0;
+  const Node& reader = request.member(static_cast<std::size_t>(operand.key.member));
+  const bool includesFactors = rowGroups(reader) > 0 || isQuantizedAttention(reader);
   const bool hasPowersOfTwo = hasPowerOfTwoScales(request, operand);
   return {.index = static_cast<int>(index),
           .copy = copy,
-          .dtype = isOfGroups ? dtypeWithAllFactors(form, hasPowersOfTwo) : decodedDType(form, hasPowersOfTwo),
+          .dtype = isQuantizedAttention(reader) ? copy.dtype
+                   : includesFactors            ? dtypeWithAllFactors(form, hasPowersOfTwo)
+                                                : decodedDType(form, hasPowersOfTwo),
           .isTransposed = form.direction == Usage::Columnwise && traitsOf(form.scaling).isColumnwiseTransposed,
-          .isOfGroups = isOfGroups,
-          .hasFactor = !isOfGroups && hasTensorScale(form),
+          .includesFactors = includesFactors,
+          .hasFactor = !includesFactors && hasTensorScale(form),
           .staysCoded = kernel.multipliesCodes && isMultipliedAsCodes(request, operand)};
 }
 
@@ -161,7 +165,7 @@ class DecodingKernel final : public Kernel {
   static void decode(DecodedOperands::Operand& operand, const std::byte* codes, std::byte* out) {
     if (operand.roundedTo)
       roundElements(operand, codes, out);
-    else if (operand.isOfGroups)
+    else if (operand.includesFactors)
       decodeGroups(operand, codes, out);
     else
       operand.factor = decodeCopy(codes, operand.copy, operand.dtype, out);

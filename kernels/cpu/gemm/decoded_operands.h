@@ -22,8 +22,8 @@ struct DecodedOperands {
     DType dtype = DType::BF16;
     /// The matrix, or that of each group, is stored transposed.
     bool isTransposed = false;
-    /// Every group of rows is a separate quantized tensor; the values include all factors, which differ between groups.
-    bool isOfGroups = false;
+    /// The values include all factors: those of groups of rows differ, and attention does not multiply by factors.
+    bool includesFactors = false;
     /// The numbers lack the one factor of the whole tensor.
     bool hasFactor = false;
     /// A plain tensor, rounded to this dtype.

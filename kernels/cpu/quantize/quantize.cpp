@@ -16,13 +16,16 @@ class Quantize final : public Kernel {
       : m_graph(request.graph), m_plan(request.plan), m_step(request.step) {}
 
   void run(Pointers pointers, std::byte*) override {
+    const std::optional<float> common = commonAmax(m_graph, m_step, pointers, amaxOf);
     for (const QuantizeWork& work : m_step.copies) {
       if (work.isAmaxOnly()) {
         findAmax(work, pointers);
         continue;
       }
-      for (const QuantizePiece& piece : quantizePieces(m_graph, m_plan, m_step, work, pointers))
+      for (QuantizePiece& piece : quantizePieces(m_graph, m_plan, m_step, work, pointers)) {
+        if (common) piece.inputs.amax = common;
         run(work.quantizers, piece);
+      }
     }
   }
 

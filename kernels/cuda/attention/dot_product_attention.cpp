@@ -2,6 +2,7 @@
 // attention, else by products and a softmax.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/attention/attention_steps.h"
+#include "kernels/cuda/attention/decoded_attention.h"
 #include "kernels/cuda/attention/fused_attention.h"
 
 #include <fmt/format.h>
@@ -30,14 +31,22 @@ namespace kernels {
 
 KernelDef dot_product_attention();
 
+namespace {
+
+Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
+  const Result<AttentionProblem> problem = attentionProblem(request);
+  if (!problem) return problem.error();
+  return makeAttention(request, *problem);
+}
+
+}  // namespace
+
 KernelDef dot_product_attention() {
   return {
       .name = "DotProductAttention",
       .phases = {Phase::Forward, Phase::Backward},
       .compile = [](const CompileRequest& request) -> Result<std::unique_ptr<Kernel>> {
-        const Result<AttentionProblem> problem = attentionProblem(request);
-        if (!problem) return problem.error();
-        return makeAttention(request, *problem);
+        return readsQuantized(request) ? makeDecodedAttention(request, compile) : compile(request);
       },
   };
 }

@@ -270,10 +270,11 @@ void StepCopies::launchBlocks(std::span<const Piece> pieces, const DeviceContext
 /// the way. Other scales need the amax first.
 void StepCopies::launchTensors(std::span<const Piece> pieces, const DeviceContext& device) const {
   const std::span<float> amaxes = findsAmaxes() ? m_amaxes.cleared(device.stream) : std::span<float>();
+  const bool isOneScale = haveOneScale(*m_graph, *m_step);
   std::vector<AmaxSearch> searches;
   std::vector<TensorQuantization> tasks;
   for (const Piece& piece : pieces) {
-    float* const found = amaxes.empty() ? nullptr : &amaxes[tasks.size()];
+    float* const found = amaxes.empty() ? nullptr : &amaxes[isOneScale ? 0 : tasks.size()];
     if (found) searches.push_back(searchOf(piece, found));
     tasks.push_back({.x = piece.tensor,
                      .element = elementOf(spec().dtype),

@@ -160,7 +160,9 @@ class Losses(unittest.TestCase):
         self.assertIn("use_power_2_scales=True is not what te.ops reads", text)
         self.assertFalse(written["use_power_2_scales"])
         self.assertIn("MXFP8BlockScaling.margin=3", self.left_out(recipe.MXFP8BlockScaling(margin=3))[0])
-        self.assertIn("fp8_dpa is about attention", self.left_out(recipe.MXFP8BlockScaling(fp8_dpa=True))[0])
+        text, written = self.left_out(recipe.DelayedScaling(fp8_dpa=True, fp8_mha=True))
+        self.assertIn("fp8_mha is about FP8 tensors between attention", text)
+        self.assertTrue(written["fp8_dpa"])
 
     def test_defaults_from_the_environment_are_named(self):
         from transformer_engine.common import recipe

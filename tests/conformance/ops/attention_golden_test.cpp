@@ -94,6 +94,19 @@ TEST(GoldenAttention, Causal) {
   expectGolden(call.gradient(2), {0.46884273, 0.60012230, -0.21001466, -0.20127184, -0.14623274, 0.31042382});
 }
 
+/// Expected values: PyTorch's float8_e4m3fn and float8_e5m2, the rest in float64.
+TEST(GoldenAttention, RoundsProbabilitiesAndScoreGradientsToFp8) {
+  AttentionCall call(1, 1, 3, 3, {});
+  call.sample.attributes.set(kProbabilityFormat, std::string("e4m3"));
+  call.sample.attributes.set(kScoreGradientFormat, std::string("e5m2"));
+  call.run();
+  expectGolden(call.y(), {0.47942554, 0.99957360, 0.45340271, 0.19385786, -0.11347149, -0.07839766});
+  expectGolden(call.lse(), {0.49363599, 1.40888738, 1.13408289});
+  expectGolden(call.gradient(0), {0.0, 0.0, 0.16569607, -0.23085200, -0.14184458, 0.03208379});
+  expectGolden(call.gradient(1), {-0.26620712, -0.28211175, 0.25124320, 0.30978933, 0.00997595, -0.01845172});
+  expectGolden(call.gradient(2), {0.47187567, 0.61086889, -0.21240023, -0.21339269, -0.14688013, 0.31179811});
+}
+
 TEST(GoldenAttention, GroupedInAWindowAtTheBottomRight) {
   AttentionCall call(2, 1, 2, 4, {{"attn_mask_type", std::string("causal_bottom_right")}, {"window_size", List{1, 0}}});
   call.run();

@@ -8,6 +8,7 @@
 #include "tests/support/pipelines.h"
 #include "tests/support/random_pipelines.h"
 
+#include <algorithm>
 #include <tuple>
 
 #include <gtest/gtest.h>
@@ -215,6 +216,21 @@ TEST(PlannedSavings, TakeFusionsApartInAnOrderThatRuns) {
 // One entry of each pass has all ops.
 TEST(PlannedSavings, OfALongChainAreDifferencesOfPlans) {
   expectDifferencesOfPlans(Predicted(chain(DType::F32, {4, 8}, std::vector<Link>(60, link("GELU")))));
+}
+
+/// The keys of multi-head latent attention: a norm and a rotary embedding read columns of the projection in place.
+TEST(PlannedSavings, LeavesOutAFusionThatSavesNothing) {
+  const Link split = with(link("Split", "split"), "sizes", std::vector<std::int64_t>{512, 64});
+  const Link rope = with(rotaryOf("rope", "split.y1"), "dim", std::int64_t{64});
+  const Predicted predicted(
+      chain(DType::BF16, {32, 2, 64},
+            {linear(576, "kv"), split, rope, link("GELU", "act"), reading("split.y", link("RMSNorm"))},
+            {.pass = ExecutionMode::Inference, .extraOutputs = {"act.y"}}));
+  const auto attempt = std::ranges::find_if(predicted.report.attempts,
+                                            [](const Attempt& one) { return one.rule->name == "ForwardSplitRotary"; });
+  ASSERT_NE(attempt, predicted.report.attempts.end());
+  EXPECT_EQ(attempt->outcome, Outcome::ConditionFailed);
+  EXPECT_EQ(attempt->explanation, "It would save neither traffic nor time.");
 }
 
 }  // namespace

@@ -1,0 +1,19 @@
+// Attention of quantized tensors where no kernel multiplies their encoded values: they are dequantized first.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/kernel_def.h"
+
+#include <functional>
+#include <memory>
+
+namespace fuseline::cuda {
+
+/// Does the step read quantized tensors?
+bool readsQuantized(const CompileRequest& request);
+
+/// make: the kernel of a request in which the tensors have their dtype.
+Result<std::unique_ptr<Kernel>> makeDecodedAttention(
+    const CompileRequest& request, const std::function<Result<std::unique_ptr<Kernel>>(const CompileRequest&)>& make);
+
+}  // namespace fuseline::cuda
