@@ -71,12 +71,13 @@ class FusedOperandPass {
     return key.kind == OperandKind::Input ? node.inputs[slot] : node.outputs[slot];
   }
 
-  /// The op that makes the value, or the first that makes a part of its gradient; -1: it comes from outside.
+  /// The op that makes the value, or the first that makes a part of its gradient; -1: it comes from outside. In a
+  /// window all outputs have gradients, so that an op may need some whose entry takes no part in backward.
   NodeId makerOf(ValueId id) const {
     const Value& value = m_graph.value(id);
     if (m_phase == Phase::Forward) return value.producer;
     const std::vector<NodeId> makers = gradientMakers(value);
-    return makers.empty() ? -1 : makers.front();
+    return makers.empty() || !entryOf(makers.front()) ? -1 : makers.front();
   }
 
   std::vector<NodeId> gradientMakers(const Value& value) const {

@@ -1,4 +1,4 @@
-// Cuts windows out of a graph, and compares graphs node by node.
+// Cuts windows out of a graph.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/graph_window.h"
 
@@ -70,40 +70,6 @@ class Window {
   GraphBuilder m_builder;
 };
 
-bool isSame(const GradientNeeds& a, const GradientNeeds& b) {
-  return a.inputs == b.inputs && a.parameters == b.parameters;
-}
-
-bool isSame(const OperationContext& a, const OperationContext& b) {
-  return a.tensors == b.tensors && a.state == b.state;
-}
-
-bool isSameButForAttributes(const Node& a, const Node& b) {
-  return a.id == b.id && a.owner == b.owner && a.path == b.path && a.block == b.block && a.sequential == b.sequential &&
-         a.operation->name == b.operation->name && a.inputs == b.inputs && a.outputs == b.outputs &&
-         a.parameters == b.parameters && a.parameterGradients == b.parameterGradients && a.residuals == b.residuals &&
-         isSame(a.needs, b.needs) && isSame(a.context, b.context) && a.quantizers == b.quantizers &&
-         a.hasPartialGradients == b.hasPartialGradients && a.hasShardedParameters == b.hasShardedParameters &&
-         a.hasFrozenParameters == b.hasFrozenParameters;
-}
-
-/// Its consumers follow from the nodes.
-bool isSame(const Value& a, const Value& b) {
-  return a.name == b.name && a.spec == b.spec && a.producer == b.producer && a.port == b.port &&
-         a.isOutput == b.isOutput && a.needsGradient == b.needsGradient;
-}
-
-bool isSame(const GraphOutput& a, const GraphOutput& b) { return a.name == b.name && a.value == b.value; }
-
-bool isSame(const Sequential& a, const Sequential& b) {
-  return a.path == b.path && a.block == b.block && a.parent == b.parent;
-}
-
-template <class Item>
-bool areSame(const std::vector<Item>& a, const std::vector<Item>& b) {
-  return std::ranges::equal(a, b, [](const Item& one, const Item& other) { return isSame(one, other); });
-}
-
 }  // namespace
 
 std::vector<NodeId> nodesAround(const Graph& graph, const std::vector<NodeId>& from, int hops) {
@@ -146,20 +112,6 @@ Graph withAttributes(Graph graph, NodeId id, Attributes attributes, OperationPoi
   node.attributes = std::move(attributes);
   node.operation = std::move(operation);
   return graph;
-}
-
-std::optional<std::vector<NodeId>> changedAttributes(const Graph& before, const Graph& after) {
-  const bool isSameFrame = before.pass() == after.pass() && before.inputs() == after.inputs() &&
-                           before.delayedScaling() == after.delayedScaling() &&
-                           before.optimizer() == after.optimizer() &&
-                           areSame(before.sequentials(), after.sequentials()) &&
-                           areSame(before.outputs(), after.outputs()) && areSame(before.values(), after.values()) &&
-                           std::ranges::equal(before.nodes(), after.nodes(), isSameButForAttributes);
-  if (!isSameFrame) return std::nullopt;
-  std::vector<NodeId> changed;
-  for (NodeId id = 0; id < static_cast<NodeId>(after.nodes().size()); ++id)
-    if (before.node(id).attributes != after.node(id).attributes) changed.push_back(id);
-  return changed;
 }
 
 }  // namespace fuseline

@@ -25,7 +25,4 @@ std::optional<Graph> windowOf(const Graph& graph, const std::vector<NodeId>& nod
 /// The same graph, this node with other attributes and the op for them, on which nothing else may depend.
 Graph withAttributes(Graph graph, NodeId id, Attributes attributes, OperationPointer operation);
 
-/// The nodes whose attributes differ, if that is the only difference of the graphs; nullopt: there are others.
-std::optional<std::vector<NodeId>> changedAttributes(const Graph& before, const Graph& after);
-
 }  // namespace fuseline

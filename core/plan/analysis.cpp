@@ -234,14 +234,17 @@ void addPlanNotes(const FusionOptions& fusion, Analysis& analysis) {
 }
 
 void planStage(const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan) {
-  const Graph& graph = analysis.graph();
   analysis.report.book = fusion.book;
-  Result<FusionReport> report = fuseByPlans(graph, fusion, plan);
+  Result<FusionReport> report = fuseByPlans(analysis.graph(), fusion, plan);
   if (!report)
     analysis.lowered.diagnostics.push_back(
         {.code = "unknown-rule", .pointer = "/fusion", .message = report.error().message});
-  if (hasErrors(analysis.lowered.diagnostics)) return;
-  analysis.report = std::move(*report);
+  if (!hasErrors(analysis.lowered.diagnostics)) addPlans(std::move(*report), fusion, analysis, plan);
+}
+
+void addPlans(FusionReport report, const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan) {
+  const Graph& graph = analysis.graph();
+  analysis.report = std::move(report);
   addPlanNotes(fusion, analysis);
   analysis.unfusedPlan = std::make_shared<const Plan>(makePlan(graph, unfused(graph), plan));
   analysis.fusedPlan = std::make_shared<const Plan>(makePlan(graph, analysis.report, plan));

@@ -16,6 +16,9 @@ FusionOptions fusionOptions(const PipelineDocument& document, const AnalysisOpti
 /// Adds the report, the plans, and their diagnostics. Nothing is planned where there is an error.
 void planStage(const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan);
 
+/// Adds this report of a graph without an error, its plans, and their diagnostics.
+void addPlans(FusionReport report, const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan);
+
 /// The same with the report and the plans of an earlier analysis without an error, which hold for this graph as well.
 void planStageFrom(const Analysis& earlier, const FusionOptions& fusion, Analysis& analysis);
 

@@ -8,8 +8,10 @@
 #include "core/edit/apply_edit.h"
 #include "core/edit/document_window.h"
 #include "core/edit/edit_extent.h"
+#include "core/graph/graph_match.h"
 #include "core/graph/graph_window.h"
 #include "core/plan/analysis_stages.h"
+#include "core/plan/incremental/spliced_report.h"
 #include "core/plan/savings/planned_savings.h"
 
 #include <algorithm>
@@ -147,6 +149,8 @@ std::shared_ptr<const Analysis> IncrementalAnalysis::after(const std::vector<Edi
                                                            std::uint64_t settings) {
   const EditExtent extent = extentOf(edits);
   const auto neighborhood = extent.changesMore ? std::nullopt : neighborhoodOf(extent.attributesOf);
+  const Json fusion = m_document.fusion();
+  const Json recipe = m_document.recipe();
   for (const Edit& edit : edits) (void)applyEdit(m_document, edit);
   const AnalysisOptions options = optionsFor(m_document);
   const bool isComparable = isFor(options, settings);
@@ -156,8 +160,9 @@ std::shared_ptr<const Analysis> IncrementalAnalysis::after(const std::vector<Edi
     return m_last;
   }
   const bool isPatchable = isOfAttributes && neighborhood && options.place.ranks == 1;
+  const bool isSimilar = isComparable && m_document.fusion() == fusion && m_document.recipe() == recipe;
   std::optional<Analysis> analysis = isPatchable ? patched(*neighborhood, options) : std::nullopt;
-  return take(analysis ? std::move(*analysis) : analyzed(options, isOfAttributes), options, settings);
+  return take(analysis ? std::move(*analysis) : analyzed(options, isSimilar), options, settings);
 }
 
 /// nullopt: the whole graph is to be made again.
@@ -218,12 +223,20 @@ Analysis IncrementalAnalysis::analyzed(const AnalysisOptions& options, bool isSi
   const FusionOptions fusion = fusionOptions(m_document, options, analysis);
   const bool isComparable = isSimilar && m_last->isRunnable() && !hasErrors(analysis.lowered.diagnostics);
   const auto changed = isComparable ? changedAttributes(m_last->graph(), analysis.graph()) : std::nullopt;
-  const bool isLocal = changed && isPlanKept(*m_last, analysis, *changed, fusion);
-  if (isLocal)
+  if (changed && isPlanKept(*m_last, analysis, *changed, fusion)) {
     planStageFrom(*m_last, fusion, analysis);
-  else
-    planStage(fusion, analysis, {.overlapsCollectives = options.place.overlapsCollectives});
-  m_numComplete += isLocal ? 0 : 1;
+    return analysis;
+  }
+  const PlanOptions plan{.overlapsCollectives = options.place.overlapsCollectives};
+  const bool isOfOneRank = isComparable && options.place.ranks == 1;
+  std::optional<FusionReport> report =
+      isOfOneRank ? splicedReport(*m_last, analysis.graph(), fusion, plan) : std::nullopt;
+  if (report) {
+    addPlans(std::move(*report), fusion, analysis, plan);
+    return analysis;
+  }
+  planStage(fusion, analysis, plan);
+  ++m_numComplete;
   return analysis;
 }
 

@@ -12,9 +12,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -45,6 +45,15 @@ Saving& operator+=(Saving& a, const Saving& b) {
   a.launches += b.launches;
   return a;
 }
+
+/// FNV-1a.
+struct ShapeHash {
+  std::size_t operator()(const WindowShape& shape) const {
+    std::uint64_t hash = 0xcbf29ce484222325;
+    for (const int part : shape) hash = (hash ^ static_cast<std::uint32_t>(part)) * 0x100000001b3;
+    return hash;
+  }
+};
 
 class PlannedSavings {
  public:
@@ -197,7 +206,7 @@ class PlannedSavings {
   EntryOwners m_forward;
   EntryOwners m_backward;
   bool m_isFused = false;
-  std::map<WindowShape, std::optional<Saving>> m_planned;
+  std::unordered_map<WindowShape, std::optional<Saving>, ShapeHash> m_planned;
 };
 
 }  // namespace

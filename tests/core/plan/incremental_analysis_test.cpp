@@ -3,10 +3,12 @@
 #include "core/plan/incremental_analysis.h"
 
 #include "core/edit/apply_edit.h"
+#include "core/lowering/connections.h"
 #include "tests/support/random_edits.h"
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -133,6 +135,63 @@ RC_GTEST_PROP(IncrementalAnalysis, EditsThatItFollowsGiveTheCompleteOne, ()) {
     RC_ASSERT(!analyses.changedOps() || textOf(*next) == textOf(*last));
     last = next;
   }
+}
+
+/// An op less, one more, one that is bypassed, another output, or another attribute.
+Edit randomStructure(const PipelineDocument& document) {
+  const DocumentOp& op = document.ops()[*rc::gen::inRange<std::size_t>(0, document.ops().size())];
+  switch (*rc::gen::inRange(0, 6)) {
+    case 0: return removeOpWithWires(document, op.id, true);
+    case 1: return SetBypassed{op.id, *rc::gen::element<std::optional<bool>>(std::nullopt, true)};
+    case 2: return AddOutput{{.id = "out_" + op.id, .from = {op.id, "y"}}};
+    case 3: return randomAttribute(document);
+    default: {
+      const auto wire = std::ranges::find(document.wires(), Endpoint{op.id, "x"}, &Wire::to);
+      if (wire == document.wires().end()) return AddOp{{.id = "loose", .operation = "GELU"}};
+      const std::string id = "before_" + op.id;
+      const char* const operation = *rc::gen::element("GELU", "Dropout", "MakeExtraOutput");
+      const Json attributes = operation == std::string("Dropout") ? Json{{"p", 0.1}} : Json::object();
+      return EditGroup{.label = "Insert",
+                       .edits = {RemoveWire{*wire}, AddOp{{.id = id, .operation = operation, .attributes = attributes}},
+                                 AddWire{{wire->from, {id, "x"}}}, AddWire{{{id, "y"}, wire->to}}}};
+    }
+  }
+}
+
+RC_GTEST_PROP(IncrementalAnalysis, AReportThatIsSplicedIsTheCompleteOne, ()) {
+  IncrementalAnalysis analyses;
+  PipelineDocument document = randomBlocks(36);
+  AnalysisOptions options;
+  const std::string recipe = *rc::gen::element<std::string>("None", "None", "MXFP8BlockScaling", "DelayedScaling");
+  options.recipe = *recipeFromJson({{"name", recipe}});
+  (void)analyses.next(document, options, 0);
+  const Edit edit = randomStructure(document);
+  RC_PRE(bool(applyEdit(document, edit)));
+  const auto next = analyses.after({edit}, always(options), 0);
+  RC_ASSERT(textOf(*next) == textOf(analyze(document, options)));
+}
+
+TEST(IncrementalAnalysis, ARemovedOpOfALongPipelineLeavesTheFusionsFarAway) {
+  IncrementalAnalysis analyses;
+  PipelineDocument document;
+  ASSERT_TRUE(applyEdit(document, AddInput{{.id = "x", .dtype = "bf16", .shape = {16, 32}}}));
+  std::string last = "x";
+  for (int block = 0; block < 100; ++block)
+    for (const auto& [name, operation, attributes] :
+         {std::tuple("norm", "RMSNorm", Json{{"normalized_shape", {32}}}),
+          std::tuple("fc", "BasicLinear", Json{{"in_features", 32}, {"out_features", 32}}),
+          std::tuple("act", "GELU", Json::object())}) {
+      const std::string id = name + std::to_string(block);
+      ASSERT_TRUE(applyEdit(document, AddOp{{.id = id, .operation = operation, .attributes = attributes}}));
+      ASSERT_TRUE(applyEdit(document, AddWire{{parseEndpoint(last), {id, "x"}}}));
+      last = id + ".y";
+    }
+  ASSERT_TRUE(applyEdit(document, AddOutput{{.id = "y", .from = parseEndpoint(last)}}));
+  (void)analyses.next(document, {}, 0);
+  const Edit removal = removeOpWithWires(document, "act50", true);
+  ASSERT_TRUE(applyEdit(document, removal));
+  EXPECT_EQ(textOf(*analyses.after({removal}, always({}), 0)), textOf(analyze(document)));
+  EXPECT_EQ(analyses.numComplete(), 1);
 }
 
 /// Everything that a run would be given.
