@@ -360,10 +360,12 @@ class RotaryNodesOf {
   /// B and S.
   OnnxValue rows() {
     const Shape& shape = m_graph.inputSpec().shape;
-    if (shape.size() < 2 || shape[0] != m_layout.batch || shape[1] != m_layout.tokens)
+    const std::size_t ofBatch = isSbhd() ? 1 : 0;
+    if (shape.size() < 2 || shape[ofBatch] != m_layout.batch || shape[1 - ofBatch] != m_layout.tokens)
       return m_graph.integers({m_layout.batch, m_layout.tokens});
-    const OnnxValue extents = m_graph.add("Shape", {m_graph.input()}, "extents", {{"end", std::int64_t{2}}});
-    return {extents.name, DType::I64};
+    const OnnxValue extents = m_graph.add("Shape", {m_graph.input()}, "extents");
+    const OnnxValue order = isSbhd() ? m_graph.integers({1, 0}) : m_graph.integers({0, 1});
+    return {m_graph.add("Gather", {extents, order}, "rows").name, DType::I64};
   }
 
   std::vector<double> frequenciesOf() const {
