@@ -114,7 +114,6 @@ Samples backwardLinearSamples() {
       {"BackwardActivationBias",
        {{"GELU", {linear(32), bias, link("GELU")}, {.recipe = "Float8CurrentScaling"}, {16, 16}},
         {"ReLU", {linear(32), bias, link("ReLU")}, {.recipe = "MXFP8BlockScaling"}, {32, 32}},
-        {"of sizes that do not fit", {linear(32), bias, link("ReLU")}, {.recipe = "MXFP8BlockScaling"}, {16, 16}},
         {"delayed", {linear(16), bias, link("GELU"), linear(16)}, {.recipe = "DelayedScaling"}, {16, 16}}}},
       {"BackwardActivationLinear", activationLinearSamples()},
       {"BackwardLinearBias",

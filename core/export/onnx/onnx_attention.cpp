@@ -55,6 +55,7 @@ class Rewriter {
   }
 
   std::vector<std::pair<std::string, Tensor>> takeConstants() { return std::move(m_constants); }
+  std::set<std::string> takeNeededNumbers() { return std::move(m_neededNumbers); }
   std::vector<std::string> reasons() const {
     std::vector<std::string> texts;
     for (const auto& [reason, tensors] : m_reasons) {
@@ -297,7 +298,10 @@ class Rewriter {
     Shape wanted = *extents;
     wanted.insert(wanted.begin(), 4 - wanted.size(), 1);
     const bool fits = (wanted[0] == 1 || wanted[0] == layout.batch) && (wanted[1] == 1 || wanted[1] == layout.heads);
-    if (!fits) return refuse(parts.output, "its mask does not have the shape [batch, heads, queries, keys]");
+    const bool isNumber =
+        needsNumber(wanted[0], layout.batch) | needsNumber(wanted[2], matrix[0]) | needsNumber(wanted[3], matrix[1]);
+    if (!fits || isNumber)
+      return refuse(parts.output, "its mask does not have the shape [batch, heads, queries, keys]");
     wanted[2] = matrix[0];
     wanted[3] = matrix[1];
     const auto rows = numQueries(parts);
@@ -311,6 +315,17 @@ class Rewriter {
     inputs.push_back(bias);
     note = "the mask that the model computes from its inputs became an input, which is added to the scores.";
     return true;
+  }
+
+  /// A mask of a number of the model needs it as a number everywhere.
+  bool needsNumber(std::int64_t ofMask, std::int64_t extent) {
+    if (ofMask == 1 || ofMask >= kLeastPrime || extent < kLeastPrime) return false;
+    const std::size_t before = m_neededNumbers.size();
+    for (const std::string& literal : m_options.literals)
+      if (const auto symbol = m_options.symbols.find(literal);
+          symbol != m_options.symbols.end() && symbol->second == ofMask)
+        m_neededNumbers.insert(literal);
+    return m_neededNumbers.size() > before;
   }
 
   /// Queries in a run with the defaults of symbols. The output is [B, heads, S, D] or [B, S, heads * D].
@@ -379,6 +394,7 @@ class Rewriter {
   std::set<int> m_replaced;  // nodes of the model
   std::vector<std::pair<std::string, Tensor>> m_constants;
   std::map<std::string, std::vector<std::string>> m_reasons;
+  std::set<std::string> m_neededNumbers;
 };
 
 }  // namespace
@@ -389,6 +405,7 @@ AttentionRewrite::AttentionRewrite(::onnx::GraphProto& graph, const AttentionRew
   rewriter.run();
   m_constants = rewriter.takeConstants();
   m_reasons = rewriter.reasons();
+  m_neededNumbers = rewriter.takeNeededNumbers();
 }
 
 AttentionRewrite::~AttentionRewrite() {

@@ -39,6 +39,8 @@ class AttentionRewrite {
   const std::vector<std::pair<std::string, Tensor>>& constants() const { return m_constants; }
   /// Why attention was left as it is, in sentences.
   const std::vector<std::string>& reasons() const { return m_reasons; }
+  /// Symbols that must be the model's numbers for more attention to be found.
+  const std::set<std::string>& neededNumbers() const { return m_neededNumbers; }
 
  private:
   ::onnx::GraphProto& m_graph;
@@ -46,6 +48,7 @@ class AttentionRewrite {
   int m_numTypes = 0;
   std::vector<std::pair<std::string, Tensor>> m_constants;
   std::vector<std::string> m_reasons;
+  std::set<std::string> m_neededNumbers;
 };
 
 }  // namespace fuseline

@@ -104,8 +104,7 @@ class AttentionNodesOf {
     if (each == 1) return x;
     const OnnxValue apart = m_graph.add("Unsqueeze", {x, m_graph.integers({2})}, part);
     const OnnxValue many = m_graph.add("Expand", {apart, m_graph.integers({1, 1, each, 1, 1})}, part);
-    return m_graph.reshape(many, {layout.batch, layout.heads, each, layout.tokens, layout.channels},
-                           {layout.batch, m_form.heads, layout.tokens, layout.channels}, part);
+    return m_graph.add("Reshape", {many, m_graph.integers({0, m_form.heads, -1, layout.channels})}, part);
   }
 
   OnnxValue times(const OnnxValue& x, double factor, const char* part) {
@@ -125,11 +124,17 @@ class AttentionNodesOf {
     return scores;
   }
 
-  /// [Sq, 1] or [1, Sk], as numbers.
-  OnnxValue counted(std::int64_t count, std::int64_t axis, const char* part) {
-    const OnnxValue range =
-        m_graph.add("Range", {m_graph.integer(0), m_graph.integer(count), m_graph.integer(1)}, part);
+  /// [count, 1] or [1, count].
+  OnnxValue counted(const OnnxValue& count, std::int64_t axis, const char* part) {
+    const OnnxValue range = m_graph.add("Range", {m_graph.integer(0), count, m_graph.integer(1)}, part);
     return m_graph.add("Unsqueeze", {range, m_graph.integers({axis})}, part);
+  }
+  /// [Sq, 1], for any number of queries.
+  OnnxValue queries() { return counted(tokensOf(AttentionForm::kQuery, numQueries()), 1, "queries"); }
+  /// [1, Sk]
+  OnnxValue keys() { return counted(tokensOf(AttentionForm::kKey, numKeys()), 0, "keys"); }
+  OnnxValue tokensOf(int slot, std::int64_t count) {
+    return m_graph.extent(slot, isSbhd() || isPacked() ? 0 : 1, count);
   }
 
   // ---- sequences, whose lengths are known at run time: prefix sums [B + 1]
@@ -148,7 +153,8 @@ class AttentionNodesOf {
   /// thd: the sequence of each token, [T]: how many end before it. B: in none.
   OnnxValue sequenceOf(int slot, std::int64_t tokens) {
     const OnnxValue ends = m_graph.add("Unsqueeze", {sumsFrom(slot, 1), m_graph.integers({0})}, "ends");
-    const OnnxValue before = m_graph.add("LessOrEqual", {ends, counted(tokens, 1, "tokens")}, "is_before");
+    const OnnxValue before =
+        m_graph.add("LessOrEqual", {ends, counted(m_graph.integer(tokens), 1, "tokens")}, "is_before");
     const OnnxValue count = m_graph.add("ReduceSum", {m_graph.castFromBool(before), m_graph.integers({1})}, "sequences",
                                         {{"keepdims", std::int64_t{0}}});
     return m_graph.cast(count, DType::I64);
@@ -159,18 +165,16 @@ class AttentionNodesOf {
   }
   OnnxValue positionsIn(int slot, const OnnxValue& sequences, std::int64_t tokens, std::int64_t axis) {
     const OnnxValue starts = m_graph.add("Gather", {m_graph.input(slot), sequences}, "starts");
-    return m_graph.add("Sub", {counted(tokens, axis, "tokens"), along(starts, axis)}, "positions");
+    return m_graph.add("Sub", {counted(m_graph.integer(tokens), axis, "tokens"), along(starts, axis)}, "positions");
   }
 
   /// Pairs of one sequence.
   OnnxValue pairsOfSequences() {
     if (!isPacked())
-      return m_graph.add(
-          "And",
-          {m_graph.add("Less", {counted(numQueries(), 1, "queries"), byEntry(lengths(m_form.cuSeqlensQSlot))},
-                       "is_query"),
-           m_graph.add("Less", {counted(numKeys(), 0, "keys"), byEntry(lengths(m_form.cuSeqlensKvSlot))}, "is_key")},
-          "is_token");
+      return m_graph.add("And",
+                         {m_graph.add("Less", {queries(), byEntry(lengths(m_form.cuSeqlensQSlot))}, "is_query"),
+                          m_graph.add("Less", {keys(), byEntry(lengths(m_form.cuSeqlensKvSlot))}, "is_key")},
+                         "is_token");
     const OnnxValue ofQueries = sequenceOf(m_form.cuSeqlensQSlot, numQueries());
     const OnnxValue ofKeys = sequenceOf(m_form.cuSeqlensKvSlot, numKeys());
     const OnnxValue count = m_graph.integer(numSequences(m_graph.inputSpec(m_form.cuSeqlensQSlot)));
@@ -189,8 +193,7 @@ class AttentionNodesOf {
   OnnxValue distanceInSequences() { return isPacked() ? distanceInPacked() : distanceInEntries(); }
 
   OnnxValue distanceInEntries() {
-    const OnnxValue far =
-        m_graph.add("Sub", {counted(numKeys(), 0, "keys"), counted(numQueries(), 1, "queries")}, "distance");
+    const OnnxValue far = m_graph.add("Sub", {keys(), queries()}, "distance");
     return m_form.isBottomRight ? m_graph.add("Sub", {far, byEntry(deltas())}, "distance") : far;
   }
 
@@ -208,8 +211,7 @@ class AttentionNodesOf {
   /// j - i - delta: how far a key is to the right of the diagonal.
   OnnxValue distance() {
     if (hasSequences()) return distanceInSequences();
-    const OnnxValue difference =
-        m_graph.add("Sub", {counted(numKeys(), 0, "keys"), counted(numQueries(), 1, "queries")}, "distance");
+    const OnnxValue difference = m_graph.add("Sub", {keys(), queries()}, "distance");
     const std::int64_t delta = m_form.delta(numQueries(), numKeys());
     return delta == 0 ? difference : m_graph.add("Sub", {difference, m_graph.integer(delta)}, "distance");
   }
@@ -326,11 +328,10 @@ class RotaryNodesOf {
     const OnnxAttributes swap = {{"perm", isSbhd() ? Axes{1, 2, 0, 3} : Axes{0, 2, 1, 3}}};
     const OnnxAttributes back = {{"perm", isSbhd() ? Axes{2, 0, 1, 3} : Axes{0, 2, 1, 3}}};
     const OnnxValue turned = m_graph.add("Transpose", {heads()}, "turned", swap);
-    const OnnxValue row =
-        m_graph.add("Range", {m_graph.integer(0), m_graph.integer(m_layout.tokens), m_graph.integer(1)}, "positions");
-    const OnnxValue positions =
-        m_graph.add("Expand", {row, m_graph.integers({m_layout.batch, m_layout.tokens})}, "rows");
-    const auto [cosines, sines] = pairTables();
+    const OnnxValue positions = m_graph.add("Expand", {row(), rows()}, "rows");
+    std::vector<float> frequencies;
+    for (const double frequency : frequenciesOf()) frequencies.push_back(static_cast<float>(frequency));
+    const auto [cosines, sines] = tablesOf(frequencies);
     const OnnxValue rotated =
         m_graph.add("RotaryEmbedding", {turned, cosines, sines, positions}, "rotated",
                     {{"interleaved", std::int64_t{m_form.isInterleaved ? 1 : 0}},
@@ -350,20 +351,40 @@ class RotaryNodesOf {
     return from == to ? y : m_graph.reshape(y, from, to, "merged");
   }
 
-  /// Cosines and sines of each pair, [S, R / 2].
-  std::pair<OnnxValue, OnnxValue> pairTables() {
-    const Attributes& attributes = m_graph.operation().attributes;
-    const std::vector<double> frequencies = rotaryFrequencies(attributes, rotaryLength(m_form, m_layout));
-    const double factor = rotaryAttentionFactor(attributes);
-    std::vector<float> cosines, sines;
-    for (std::int64_t token = 0; token < m_layout.tokens; ++token)
-      for (const double frequency : frequencies) {
-        const double angle = static_cast<double>(token + m_form.offset) * frequency;
-        cosines.push_back(static_cast<float>(factor * std::cos(angle)));
-        sines.push_back(static_cast<float>(factor * std::sin(angle)));
-      }
-    const Shape shape = {m_layout.tokens, m_form.numPairs()};
-    return {m_graph.numbers("cosines", shape, cosines), m_graph.numbers("sines", shape, sines)};
+  /// [S], for any number of tokens.
+  OnnxValue row() {
+    const OnnxValue tokens = m_graph.extent(0, isSbhd() ? 0 : 1, m_layout.tokens);
+    return m_graph.add("Range", {m_graph.integer(0), tokens, m_graph.integer(1)}, "positions");
+  }
+
+  /// B and S.
+  OnnxValue rows() {
+    const Shape& shape = m_graph.inputSpec().shape;
+    const std::size_t ofBatch = isSbhd() ? 1 : 0;
+    if (shape.size() < 2 || shape[ofBatch] != m_layout.batch || shape[1 - ofBatch] != m_layout.tokens)
+      return m_graph.integers({m_layout.batch, m_layout.tokens});
+    const OnnxValue extents = m_graph.add("Shape", {m_graph.input()}, "extents");
+    const OnnxValue order = isSbhd() ? m_graph.integers({1, 0}) : m_graph.integers({0, 1});
+    return {m_graph.add("Gather", {extents, order}, "rows").name, DType::I64};
+  }
+
+  std::vector<double> frequenciesOf() const {
+    return rotaryFrequencies(m_graph.operation().attributes, rotaryLength(m_form, m_layout));
+  }
+
+  /// Cosines and sines of the angles of all positions, [S, frequencies].
+  std::pair<OnnxValue, OnnxValue> tablesOf(const std::vector<float>& frequencies) {
+    OnnxValue column = m_graph.cast(m_graph.add("Unsqueeze", {row(), m_graph.integers({1})}, "column"), DType::F32);
+    if (m_form.offset != 0)
+      column = m_graph.add("Add", {column, m_graph.number(static_cast<double>(m_form.offset))}, "column");
+    const Shape shape = {1, static_cast<std::int64_t>(frequencies.size())};
+    const OnnxValue angles = m_graph.add("Mul", {column, m_graph.numbers("frequencies", shape, frequencies)}, "angles");
+    const double factor = rotaryAttentionFactor(m_graph.operation().attributes);
+    const auto scaled = [&](const char* function, const char* part) {
+      const OnnxValue values = m_graph.add(function, {angles}, part);
+      return factor == 1.0 ? values : m_graph.add("Mul", {values, m_graph.number(factor)}, part);
+    };
+    return {scaled("Cos", "cosines"), scaled("Sin", "sines")};
   }
 
   bool isSbhd() const { return m_form.format == QkvFormat::Sbhd; }
@@ -402,23 +423,14 @@ class RotaryNodesOf {
 
   /// Cosines and sines of each channel, [S, 1, R] or [S, 1, 1, R].
   std::pair<OnnxValue, OnnxValue> tables() {
-    const Attributes& attributes = m_graph.operation().attributes;
-    const std::vector<double> frequencies = rotaryFrequencies(attributes, rotaryLength(m_form, m_layout));
-    const double factor = rotaryAttentionFactor(attributes);
-    const auto R = static_cast<std::size_t>(m_form.rotated);
-    std::vector<float> cosines(static_cast<std::size_t>(m_layout.tokens) * R), sines(cosines.size());
-    for (std::int64_t token = 0; token < m_layout.tokens; ++token)
-      for (std::int64_t m = 0; m < m_form.numPairs(); ++m) {
-        const double angle = static_cast<double>(token + m_form.offset) * frequencies[static_cast<std::size_t>(m)];
-        for (const std::int64_t channel : {m_form.firstOf(m), m_form.secondOf(m)}) {
-          const std::size_t at = static_cast<std::size_t>(token) * R + static_cast<std::size_t>(channel);
-          cosines[at] = static_cast<float>(factor * std::cos(angle));
-          sines[at] = static_cast<float>(factor * std::sin(angle));
-        }
-      }
-    Shape shape = {m_layout.tokens, 1, m_form.rotated};
-    if (isSbhd()) shape.insert(shape.begin() + 1, 1);
-    return {m_graph.numbers("cosines", shape, cosines), m_graph.numbers("sines", shape, sines)};
+    const std::vector<double> ofPairs = frequenciesOf();
+    std::vector<float> frequencies(static_cast<std::size_t>(m_form.rotated));
+    for (std::int64_t m = 0; m < m_form.numPairs(); ++m)
+      for (const std::int64_t channel : {m_form.firstOf(m), m_form.secondOf(m)})
+        frequencies[static_cast<std::size_t>(channel)] = static_cast<float>(ofPairs[static_cast<std::size_t>(m)]);
+    const auto [cosines, sines] = tablesOf(frequencies);
+    const OnnxValue axes = isSbhd() ? m_graph.integers({1, 2}) : m_graph.integers({1});
+    return {m_graph.add("Unsqueeze", {cosines, axes}, "cosines"), m_graph.add("Unsqueeze", {sines, axes}, "sines")};
   }
 
   OnnxGraph& m_graph;

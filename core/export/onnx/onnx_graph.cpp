@@ -224,6 +224,14 @@ OnnxValue OnnxGraph::integer(std::int64_t value) {
   return shared({fmt::format("{}", value), DType::I64}, onnxType(DType::I64), {}, std::vector{value});
 }
 
+OnnxValue OnnxGraph::extent(int slot, std::int64_t axis, std::int64_t value) {
+  const Shape& shape = inputSpec(slot).shape;
+  if (axis >= static_cast<std::int64_t>(shape.size()) || shape[static_cast<std::size_t>(axis)] != value)
+    return integer(value);
+  const OnnxValue extents = add("Shape", {input(slot)}, "extents");
+  return {add("Gather", {extents, integer(axis)}, "extent").name, DType::I64};
+}
+
 OnnxValue OnnxGraph::numbers(std::string_view part, const Shape& shape, const std::vector<float>& values) {
   return shared({partName(part), DType::F32}, onnxType(DType::F32), shape, values);
 }

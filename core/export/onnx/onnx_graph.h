@@ -76,6 +76,8 @@ class OnnxGraph {
   OnnxValue number(double value);
   OnnxValue integers(const std::vector<std::int64_t>& values);
   OnnxValue integer(std::int64_t value);
+  /// The extent of an axis of an input in the run, where the input has this extent; otherwise the number.
+  OnnxValue extent(int slot, std::int64_t axis, std::int64_t value);
   /// float32 values of the current op.
   OnnxValue numbers(std::string_view part, const Shape& shape, const std::vector<float>& values);
   /// A scalar 0 of a float8 type, which determines the type of QuantizeLinear.

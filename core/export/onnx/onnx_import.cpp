@@ -169,6 +169,7 @@ Result<ImportedPipeline> attemptImport(::onnx::ModelProto& model, const OnnxPrep
   GraphImport attempt(prepared, rewrite, model.opset_import(), name, options, known);
   Result<ImportedPipeline> imported = attempt.run();
   found = attempt.misfits();
+  found.literals.insert(rewrite.neededNumbers().begin(), rewrite.neededNumbers().end());
   return imported;
 }
 

@@ -102,7 +102,8 @@ std::string nameOf(const ModelNodes& nodes) {
   if (nodes.size() == 1 && !common.empty()) return std::string(wholeName(common));
   if (const std::size_t slash = common.rfind('/'); slash != std::string::npos && slash > 0)
     return common.substr(0, slash);
-  return std::ranges::any_of(nodes, isOfAttention) ? "attention" : nodes.back()->op_type();
+  const bool isSoftmax = nodes.size() == 1 && nodes.back()->op_type() == "Softmax";
+  return !isSoftmax && std::ranges::any_of(nodes, isOfAttention) ? "attention" : nodes.back()->op_type();
 }
 
 std::string descriptionOf(const ModelNodes& nodes) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_preparation.h"
 
+#include "core/export/onnx/import/flat_layers.h"
 #include "core/export/onnx/onnx_functions.h"
 #include "core/export/onnx/onnx_node_facts.h"
 #include "core/export/onnx/onnx_node_order.h"
@@ -105,8 +106,9 @@ void OnnxPreparation::prepare(const std::set<std::string>& asNumbers) {
   do {
     inferUntilKnown();
   } while (takeBranches(false) || takeBranches(true));
-  joinSlices(
-      m_graph, [this](const std::string& tensor) { return find(tensor); }, m_opset);
+  const auto lookup = [this](const std::string& tensor) { return find(tensor); };
+  joinSlices(m_graph, lookup, m_opset);
+  unflattenLayers(m_graph, lookup);
   writeTypes();
   writeConstants();
 }

@@ -420,6 +420,15 @@ TEST(OnnxAttention, ReadsAnglesOfAnyNumberOfTokens) {
   EXPECT_EQ(operationsOf(graph.merged("rotated")), (Names{"Linear", "RotaryPositionEmbedding", "Linear"}));
 }
 
+// GPT-2's layers compute with matrices of rows.
+TEST(OnnxAttention, TakesLayersOutOfTheReshapesAroundThem) {
+  AttentionGraph graph;
+  graph.input("x", {2, 6, 32}).integers("rows", {-1, 32}).integers("tokens", {2, 6, 16});
+  graph.floats("w", {32, 16}, [](std::int64_t) { return 0.1; }).floats("b", {16}, [](std::int64_t) { return 1.0; });
+  graph.node("Reshape", {"x", "rows"}, "flat").node("Gemm", {"flat", "w", "b"}, "h");
+  EXPECT_EQ(operationsOf(graph.node("Reshape", {"h", "tokens"}, "y").imported("y")), (Names{"Linear"}));
+}
+
 TEST(OnnxAttention, LeavesAnglesThatNoBaseGives) {
   const Names operations = operationsOf(rotated(10000.0, false, 0.01).merged("rotated"));
   EXPECT_EQ(std::ranges::count(operations, "RotaryPositionEmbedding"), 0);

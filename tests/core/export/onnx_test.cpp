@@ -331,6 +331,19 @@ TEST(OnnxExtents, StayFixedWhereAnExpressionReadsThem) {
                                   [](const std::string& note) { return has(note, "The model works at M=4 only"); }));
 }
 
+// Positions, the mask and the heads that share keys follow the input of a run.
+TEST(OnnxExtents, FollowTokensThroughRotationsAndMasks) {
+  const Exported file = exported(document(
+      R"({"id": "x", "dtype": "f32", "shape": ["B", "S", 8]}, {"id": "k", "dtype": "f32", "shape": ["B", "S", 4]},
+         {"id": "v", "dtype": "f32", "shape": ["B", "S", 4]})",
+      R"({"id": "rope", "op": "RotaryPositionEmbedding", "attributes": {"dim": 4, "tensor_format": "bshd"}},
+         {"id": "attention", "op": "DotProductAttention", "attributes": {"num_attention_heads": 2, "kv_channels": 4,
+          "num_gqa_groups": 1, "qkv_format": "bshd", "attn_mask_type": "causal"}})",
+      R"(["x", "rope.x"], ["rope.y", "attention.x"], ["k", "attention.k"], ["v", "attention.v"])", "attention",
+      R"("B": 2, "S": 5)"));
+  EXPECT_EQ(extentsOf(file.graph().output(0)), (Texts{"B", "S", "8"}));
+}
+
 // Heads of attention: none of the nodes names the batch or the number of tokens.
 TEST(OnnxExtents, FollowBatchAndTokensThroughReshapes) {
   const Exported file =
