@@ -28,6 +28,14 @@ constexpr int kBlockOps = 6;
 constexpr int kFrames = 120;
 constexpr int kEdits = 5;
 
+std::string textOf(Json pipeline) {
+  pipeline["inputs"] = {{{"id", "x"}, {"dtype", "bf16"}, {"shape", {16, 64}}}};
+  return Json{{"format", "fuseline-pipeline"},
+              {"formatVersion", {{"major", 1}, {"minor", 0}}},
+              {"pipeline", std::move(pipeline)}}
+      .dump();
+}
+
 /// Residual blocks: a branch, a norm, a layer with its bias, an activation, and the sum with the branch.
 std::string pipelineOf(int numOps, bool hasPositions) {
   Json ops = Json::array();
@@ -50,15 +58,26 @@ std::string pipelineOf(int numOps, bool hasPositions) {
     add("add", "AddExtraInput");
     wires.push_back({name + "save.extra", name + "add.extra"});
   }
-  Json pipeline = {{"inputs", {{{"id", "x"}, {"dtype", "bf16"}, {"shape", {16, 64}}}}},
-                   {"ops", std::move(ops)},
-                   {"wires", std::move(wires)},
-                   {"outputs", {{{"id", "y"}, {"from", last}}}}};
+  Json pipeline = {{"ops", std::move(ops)}, {"wires", std::move(wires)}, {"outputs", {{{"id", "y"}, {"from", last}}}}};
   if (hasPositions) pipeline["view"] = {{"positions", std::move(positions)}};
-  return Json{{"format", "fuseline-pipeline"},
-              {"formatVersion", {{"major", 1}, {"minor", 0}}},
-              {"pipeline", std::move(pipeline)}}
-      .dump();
+  return textOf(std::move(pipeline));
+}
+
+/// Branches of a norm and an activation that all read the input.
+std::string fanOf(int numOps) {
+  Json ops = Json::array();
+  Json wires = Json::array();
+  Json outputs = Json::array();
+  for (int branch = 0; branch < numOps / 2; ++branch) {
+    const std::string norm = fmt::format("b{}_norm", branch);
+    const std::string act = fmt::format("b{}_act", branch);
+    ops.push_back({{"id", norm}, {"op", "RMSNorm"}, {"attributes", {{"normalized_shape", {64}}}}});
+    ops.push_back({{"id", act}, {"op", "GELU"}});
+    wires.push_back({"x", norm + ".x"});
+    wires.push_back({norm + ".y", act + ".x"});
+    outputs.push_back({{"id", fmt::format("y{}", branch)}, {"from", act + ".y"}});
+  }
+  return textOf({{"ops", std::move(ops)}, {"wires", std::move(wires)}, {"outputs", std::move(outputs)}});
 }
 
 /// Time on the processor, of all threads of the program.
@@ -153,5 +172,6 @@ int main(int argc, char** argv) {
   fmt::print("{} ops, window of 1600 x 1000, time on the processor, medians\n", numOps / kBlockOps * kBlockOps);
   measure("without positions", pipelineOf(numOps, false));
   measure("with positions", pipelineOf(numOps, true));
+  measure("parallel branches", fanOf(numOps));
   return EXIT_SUCCESS;
 }

@@ -11,6 +11,7 @@
 #include "ui/widgets/free_places.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -68,10 +69,11 @@ bool showTensors(const std::vector<LinkItem*>& links, const Analysis& analysis) 
   const Graph& graph = analysis.graph();
   const PortValues values(graph, analysis.documentGraph());
   const RankParts parts(analysis);
+  const QuantizerChips chips(graph);
   bool isOther = false;
   for (LinkItem* item : links) {
     const Value* value = values.at(item->link().from);
-    const QuantizerChip chip = value ? quantizerChip(graph, *value, item->link()) : QuantizerChip();
+    const QuantizerChip chip = value ? chips.at(*value, item->link()) : QuantizerChip();
     isOther = item->showTensor(value ? std::optional(value->spec) : std::nullopt, chip.text, chip.tip) || isOther;
     const bool isShared = value && analysis.ranks > 1;
     isOther = item->showRanks(isShared ? parts.of(*value) : RankPart(),
@@ -84,19 +86,24 @@ bool showTensors(const std::vector<LinkItem*>& links, const Analysis& analysis) 
 auto itemKey(const Link& link) { return std::pair(link.from, link.to); }
 auto itemKey(const HullLook& look) { return std::pair(look.owners, look.rule); }
 
-/// Items that show these: those of before, and new ones.
+/// Items that show these: those of before, and new ones. Most edits change a few: the same ones at both ends stay.
 template <class Item, class Shown>
 std::vector<Item*> renewed(const std::vector<Item*>& items, const std::vector<Shown>& all,
                            const Shown& (Item::*shownBy)() const, const std::function<Item*(const Shown&)>& make) {
+  const auto isShownBy = [&](const Shown& shown, Item* item) { return (item->*shownBy)() == shown; };
+  const auto [first, firstItem] = std::ranges::mismatch(all, items, isShownBy);
+  const auto [last, lastItem] = std::mismatch(all.rbegin(), std::reverse_iterator(first), items.rbegin(),
+                                              std::reverse_iterator(firstItem), isShownBy);
   std::multimap<decltype(itemKey(all.front())), Item*> left;
-  for (Item* item : items) left.emplace(itemKey((item->*shownBy)()), item);
-  std::vector<Item*> after;
-  for (const Shown& shown : all) {
-    const auto kept = left.find(itemKey(shown));
-    const bool stays = kept != left.end() && (kept->second->*shownBy)() == shown;
-    after.push_back(stays ? kept->second : make(shown));
+  for (auto item = firstItem; item != lastItem.base(); ++item) left.emplace(itemKey(((*item)->*shownBy)()), *item);
+  std::vector<Item*> after(items.begin(), firstItem);
+  for (auto shown = first; shown != last.base(); ++shown) {
+    const auto kept = left.find(itemKey(*shown));
+    const bool stays = kept != left.end() && isShownBy(*shown, kept->second);
+    after.push_back(stays ? kept->second : make(*shown));
     if (stays) left.erase(kept);
   }
+  after.insert(after.end(), lastItem.base(), items.end());
   for (const auto& [key, item] : left) delete item;
   return after;
 }

@@ -137,7 +137,9 @@ void LinkItem::showTip() {
 }
 
 double LinkItem::roomPx() const {
-  return std::abs(path().pointAtPercent(1).x() - path().pointAtPercent(0).x()) - 2 * kPortRadiusPx - kPortGapPx;
+  const QPainterPath way = path();
+  if (way.isEmpty()) return 0.0;
+  return std::abs(way.currentPosition().x() - way.elementAt(0).x) - 2 * kPortRadiusPx - kPortGapPx;
 }
 
 bool LinkItem::saysAllInOneLine() const {

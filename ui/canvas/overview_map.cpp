@@ -21,6 +21,8 @@ constexpr QSize kSize(200, 130);
 constexpr int kMapMarginPx = 12;
 constexpr double kPaddingPx = 6.0;
 constexpr double kLeastBoxPx = 2.0;
+constexpr std::size_t kManyNodes = 1000;
+constexpr int kPauseMs = 150;
 
 }  // namespace
 
@@ -40,6 +42,9 @@ OverviewMap::OverviewMap(const GraphScene& scene, GraphView& view, const Theme& 
   connect(view.horizontalScrollBar(), &QScrollBar::valueChanged, this, &OverviewMap::refresh);
   connect(view.verticalScrollBar(), &QScrollBar::valueChanged, this, &OverviewMap::refresh);
   connect(&theme, &Theme::changed, this, &OverviewMap::forgetPicture);
+  m_pause.setSingleShot(true);
+  m_pause.setInterval(kPauseMs);
+  connect(&m_pause, &QTimer::timeout, this, &OverviewMap::refresh);
   refresh();
 }
 
@@ -64,8 +69,13 @@ bool OverviewMap::isNeeded() const {
 
 void OverviewMap::forgetPicture() {
   m_content.reset();
-  m_picture = QPixmap();
+  m_isPictureOld = true;
+  if (m_scene.nodes().size() > kManyNodes) m_pause.start();
   refresh();
+}
+
+bool OverviewMap::isPictureKept() const {
+  return m_picture.size() == size() * devicePixelRatioF() && m_isPictureOld && m_pause.isActive();
 }
 
 /// A scene that is destroyed detaches from its views, whose scroll bars then move again.
@@ -103,9 +113,10 @@ void OverviewMap::paintEvent(QPaintEvent* /*event*/) {
   painter.setPen(colors.border);
   painter.setBrush(colors.panel);
   painter.drawRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5));
-  const QTransform map = toMap();
+  const QTransform map = isPictureKept() ? m_pictureMap : toMap();
   const QSize pixels = size() * devicePixelRatioF();
-  if (m_picture.size() != pixels || m_pictureMap != map) {
+  if (m_picture.size() != pixels || m_pictureMap != map || (m_isPictureOld && !isPictureKept())) {
+    m_isPictureOld = false;
     m_picture = QPixmap(pixels);
     m_picture.setDevicePixelRatio(devicePixelRatioF());
     m_picture.fill(Qt::transparent);

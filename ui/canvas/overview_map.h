@@ -5,6 +5,7 @@
 #include "ui/canvas/graph_view.h"
 
 #include <QPixmap>
+#include <QTimer>
 #include <QTransform>
 #include <QWidget>
 
@@ -39,6 +40,7 @@ class OverviewMap : public QWidget {
   QRectF mappedRect() const;
   void paintNodes(QPainter& painter, const QTransform& map) const;
   bool isNeeded() const;
+  bool isPictureKept() const;
   void refresh();
   void forgetPicture();
   void place();
@@ -55,6 +57,8 @@ class OverviewMap : public QWidget {
   int m_revision = 0;  // of the items that the picture is of
   QPixmap m_picture;
   QTransform m_pictureMap;
+  bool m_isPictureOld = true;
+  QTimer m_pause;  // in which an old picture of many nodes is kept, so that edits do not wait for it
 };
 
 }  // namespace fuseline::ui

@@ -6,7 +6,7 @@
 #include "core/quant/attention_quantizers.h"
 #include "ui/theme/format.h"
 
-#include <algorithm>
+#include <span>
 
 namespace fuseline::ui {
 
@@ -41,20 +41,33 @@ QString tipFor(const Node& node) {
 }
 
 /// The first input of a linear op; queries, keys and values of an FP8 attention.
-bool isQuantizedInput(const Node& node, int slot) { return slot <= (isQuantizedAttention(node) ? 2 : 0); }
+std::span<const ValueId> quantizedInputs(const Node& node) {
+  return std::span(node.inputs).first(isQuantizedAttention(node) ? 3 : 1);
+}
 
 }  // namespace
 
-QuantizerChip quantizerChip(const Graph& graph, const Value& value, const Link& link) {
-  const auto reads = [&](const Use& use) {
-    const Node& node = graph.node(use.node);
-    return isQuantizedInput(node, use.slot) && node.isAt(link.to.node) && node.quantizers.input.any();
-  };
-  const auto use = std::ranges::find_if(value.uses, reads);
-  if (use == value.uses.end()) return {};
-  const Node& node = graph.node(use->node);
-  const TensorQuantizers& input = node.quantizers.input;
-  return {toQt(formatName((input.rowwise ? input.rowwise : input.columnwise)->format)), tipFor(node)};
+QuantizerChips::QuantizerChips(const Graph& graph) {
+  for (const Node& node : graph.nodes()) {
+    if (!node.quantizers.input.any()) continue;
+    for (const ValueId input : quantizedInputs(node)) addReader(graph.value(input), node);
+  }
+}
+
+/// An op's parts are named after it: "layer1.fc1.linear" is a part of "layer1" and of "layer1.fc1".
+void QuantizerChips::addReader(const Value& value, const Node& node) {
+  const std::string_view id = node.id;
+  m_readers.try_emplace({&value, node.owner}, &node);
+  m_readers.try_emplace({&value, id}, &node);
+  for (std::size_t dot = id.find('.'); dot != std::string_view::npos; dot = id.find('.', dot + 1))
+    m_readers.try_emplace({&value, id.substr(0, dot)}, &node);
+}
+
+QuantizerChip QuantizerChips::at(const Value& value, const Link& link) const {
+  const auto reader = m_readers.find({&value, link.to.node});
+  if (reader == m_readers.end()) return {};
+  const TensorQuantizers& input = reader->second->quantizers.input;
+  return {toQt(formatName((input.rowwise ? input.rowwise : input.columnwise)->format)), tipFor(*reader->second)};
 }
 
 }  // namespace fuseline::ui

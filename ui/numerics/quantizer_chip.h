@@ -7,6 +7,10 @@
 
 #include <QString>
 
+#include <map>
+#include <string_view>
+#include <utility>
+
 namespace fuseline::ui {
 
 /// Empty where nothing is quantized.
@@ -15,6 +19,17 @@ struct QuantizerChip {
   QString tip;   // what becomes of input, weight and gradient of the op at the end of the wire
 };
 
-QuantizerChip quantizerChip(const Graph& graph, const Value& value, const Link& link);
+/// The chips of a graph, which must outlive this. Its quantized inputs are found once: a tensor may have thousands of
+/// consumers.
+class QuantizerChips {
+ public:
+  explicit QuantizerChips(const Graph& graph);
+  QuantizerChip at(const Value& value, const Link& link) const;
+
+ private:
+  void addReader(const Value& value, const Node& node);
+
+  std::map<std::pair<const Value*, std::string_view>, const Node*> m_readers;  // by the op or instance they are part of
+};
 
 }  // namespace fuseline::ui

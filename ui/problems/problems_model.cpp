@@ -7,14 +7,14 @@
 #include <QHash>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
+#include <string_view>
+#include <tuple>
 
 namespace fuseline::ui {
 
 namespace {
-
-bool saysTheSame(const Diagnostic& a, const Diagnostic& b) {
-  return a.code == b.code && a.node == b.node && a.port == b.port && a.message == b.message;
-}
 
 QString iconName(Severity severity) {
   switch (severity) {
@@ -56,10 +56,12 @@ QString placeText(const Diagnostic& problem) {
 std::vector<Diagnostic> mergedProblems(const std::vector<Diagnostic>& fromFile,
                                        const std::vector<Diagnostic>& fromAnalysis) {
   std::vector<Diagnostic> merged = fromFile;
-  for (const Diagnostic& problem : fromAnalysis) {
-    const auto same = [&](const Diagnostic& other) { return saysTheSame(problem, other); };
-    if (std::ranges::none_of(merged, same)) merged.push_back(problem);
-  }
+  std::set<std::tuple<std::string_view, std::string_view, std::string_view, std::string_view>> said;
+  const auto isNew = [&](const Diagnostic& problem) {
+    return said.emplace(problem.code, problem.node, problem.port, problem.message).second;
+  };
+  std::ranges::for_each(fromFile, isNew);
+  std::ranges::copy_if(fromAnalysis, std::back_inserter(merged), isNew);
   std::ranges::stable_sort(merged, {}, &Diagnostic::severity);
   return merged;
 }

@@ -42,9 +42,9 @@ RooflineScale::RooflineScale(const RooflinePlot& plot, const QRectF& rect)
 }
 
 QRectF RooflineScale::areaIn() const {
-  double numbers = plotTextWidth(translated("GFLOP/s"));
+  double numbers = 0.0;
   for (const double power : m_speed.decades(static_cast<int>(m_rect.height())))
-    numbers = std::max(numbers, plotTextWidth(axisNumber(power)));
+    numbers = std::max(numbers, plotTextWidth(formatFlopRate(power)));
   const double line = plotTextHeight();
   return m_rect.adjusted(numbers + 2 * kCeilingGapPx, line + 2 * kCeilingGapPx, -2 * kCeilingGapPx,
                          -(2 * line + kCeilingGapPx));
@@ -196,14 +196,12 @@ void RooflinePainter::paintAxes() {
     m_painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y));
     m_painter.setPen(colors.dimText);
     m_painter.drawText(QRectF(0, y - line / 2, area.left() - kCeilingGapPx, line), Qt::AlignRight | Qt::AlignVCenter,
-                       axisNumber(power));
+                       formatFlopRate(power));
   }
   m_painter.setPen(colors.border);
   m_painter.drawLine(area.topLeft(), area.bottomLeft());
   m_painter.drawLine(area.bottomLeft(), area.bottomRight());
   m_painter.setPen(colors.dimText);
-  m_painter.drawText(QRectF(kCeilingGapPx, kCeilingGapPx, area.width(), line), Qt::AlignLeft | Qt::AlignVCenter,
-                     translated("GFLOP/s"));
   m_painter.drawText(QRectF(area.left(), area.bottom() + line + 2, area.width(), line), Qt::AlignRight,
                      translated("Arithmetic intensity (FLOP/byte, minimum traffic)"));
 }
@@ -370,7 +368,7 @@ std::optional<QRectF> RooflinePainter::freePlace(const QRectF& dot, QSizeF size,
 void RooflinePainter::paintLegend() {
   const ThemeColors& colors = m_theme.colors();
   const double middle = kCeilingGapPx + plotTextHeight() / 2;
-  double x = 2 * kCeilingGapPx + plotTextWidth(translated("GFLOP/s")) + kKeysApartPx;
+  double x = 2 * kCeilingGapPx;
   const auto add = [&](double markPx, const QString& words, auto draw) {
     const double end = x + markPx + kCeilingGapPx + plotTextWidth(words);
     if (end > m_scale.width()) return;

@@ -209,9 +209,11 @@ RooflinePanel::RooflinePanel(Session& session, const Theme& theme, QWidget* pare
 void RooflinePanel::setFilter(RunFilter& filter) {
   m_filter = &filter;
   auto* bar = new RunFilterBar(m_session, filter, this);
-  m_head->addWidget(bar->button(), 0, Qt::AlignTop);
+  m_filterButton = bar->button();
+  m_head->addWidget(m_filterButton, 0, Qt::AlignTop);
   static_cast<QBoxLayout*>(layout())->insertWidget(1, bar);
   connect(&filter, &RunFilter::changed, this, &RooflinePanel::refresh);
+  refresh();
 }
 
 QString RooflinePanel::emptyText() const {
@@ -237,6 +239,7 @@ void RooflinePanel::refresh() {
   m_empty->setVisible(!nothing.isEmpty());
   m_view->setVisible(nothing.isEmpty());
   m_caption->setVisible(nothing.isEmpty());
+  if (m_filterButton) m_filterButton->setVisible(run.has_value());  // there is nothing to filter without one
   refreshCaption();
 }
 

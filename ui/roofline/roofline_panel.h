@@ -81,6 +81,7 @@ class RooflinePanel : public QWidget {
   QLabel* m_empty;
   RooflineView* m_view;
   RunFilter* m_filter = nullptr;
+  QWidget* m_filterButton = nullptr;
 };
 
 }  // namespace fuseline::ui

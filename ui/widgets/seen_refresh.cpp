@@ -10,17 +10,22 @@ namespace fuseline::ui {
 
 SeenRefresh::SeenRefresh(QWidget& pane, std::function<bool()> isCostly, std::function<void()> refresh)
     : QObject(&pane), m_pane(pane), m_isCostly(std::move(isCostly)), m_refresh(std::move(refresh)) {
+  constexpr int kPauseMs = 150;
+  m_pause.setSingleShot(true);
+  m_pause.setInterval(kPauseMs);
+  connect(&m_pause, &QTimer::timeout, this, [this] {
+    if (isSeen()) refreshIfBehind();
+  });
   pane.installEventFilter(this);
 }
 
 void SeenRefresh::request() {
   m_isBehind = true;
-  if (!m_isCostly() || !isOutOfSight()) refreshIfBehind();
+  const bool canWait = m_pane.window()->isVisible() && m_isCostly();
+  canWait ? m_pause.start() : refreshIfBehind();
 }
 
-bool SeenRefresh::isOutOfSight() const {
-  return m_pane.window()->isVisible() && (!m_pane.isVisible() || m_pane.visibleRegion().isEmpty());
-}
+bool SeenRefresh::isSeen() const { return m_pane.isVisible() && !m_pane.visibleRegion().isEmpty(); }
 
 void SeenRefresh::refreshIfBehind() {
   if (std::exchange(m_isBehind, false)) m_refresh();
@@ -28,7 +33,7 @@ void SeenRefresh::refreshIfBehind() {
 
 /// Widgets are not changed while they are painted.
 bool SeenRefresh::eventFilter(QObject* watched, QEvent* event) {
-  if (m_isBehind && event->type() == QEvent::Paint)
+  if (m_isBehind && !m_pause.isActive() && event->type() == QEvent::Paint)
     QMetaObject::invokeMethod(this, &SeenRefresh::refreshIfBehind, Qt::QueuedConnection);
   return QObject::eventFilter(watched, event);
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <QTimer>
 #include <QWidget>
 
 #include <functional>
@@ -14,21 +15,22 @@ class SeenRefresh : public QObject {
   /// isCostly: whether a refresh takes long enough to wait with it.
   SeenRefresh(QWidget& pane, std::function<bool()> isCostly, std::function<void()> refresh);
 
-  /// Refreshes at once, unless that is costly and nothing of the pane can be seen in its window: then when it is
-  /// painted.
+  /// Refreshes at once, unless that is costly: then after a moment without other requests, so that edits do not wait
+  /// for panes, and if nothing of the pane can be seen in its window, when it is painted.
   void request();
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
-  bool isOutOfSight() const;
+  bool isSeen() const;
   void refreshIfBehind();
 
   QWidget& m_pane;
   std::function<bool()> m_isCostly;
   std::function<void()> m_refresh;
   bool m_isBehind = false;
+  QTimer m_pause;
 };
 
 }  // namespace fuseline::ui
