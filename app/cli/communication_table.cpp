@@ -16,6 +16,7 @@
 namespace fuseline::cli {
 
 namespace {
+namespace communication_table_parts {
 
 double longestNs(const VariantRecord& variant) {
   double longest = 0.0;
@@ -82,9 +83,11 @@ std::string userbuffersLines(const std::vector<RankPrediction>& predictions) {
   return text;
 }
 
+}  // namespace communication_table_parts
 }  // namespace
 
 std::string predictionTable(const std::vector<RankPrediction>& predictions, const RankLink& link, bool hasColour) {
+  using namespace communication_table_parts;
   double longestNs = 0.0;
   for (const RankPrediction& each : predictions) longestNs = std::max(longestNs, each.total().highNs);
   const ColumnUnit unit = timeUnitFor(longestNs);
@@ -111,6 +114,7 @@ std::string predictionTable(const std::vector<RankPrediction>& predictions, cons
 }
 
 std::string communicationTable(const RunRecord& record, bool hasColour) {
+  using namespace communication_table_parts;
   if (record.settings.ranks == 1) return {};
   std::string text = fmt::format("\nRanks: {}; communicator: {}; sums: {}\n", record.fact("ranks"),
                                  record.fact("communicator"), record.fact("sums"));

@@ -24,6 +24,7 @@
 namespace fuseline::cli {
 
 namespace {
+namespace compare_parts {
 
 struct CompareOptions {
   std::string base;
@@ -254,9 +255,11 @@ Json compareSchema() {
   return schema::object(all);
 }
 
+}  // namespace compare_parts
 }  // namespace
 
 void addCompareVerb(CLI::App& app, Context& context) {
+  using namespace compare_parts;
   const auto options = std::make_shared<CompareOptions>();
   CLI::App* verb = addVerb(app, context, "compare",
                            "Compare two runs step by step; with --fail-if, exit with code 5 if a threshold is crossed.",

@@ -16,6 +16,7 @@
 namespace fuseline::cli {
 
 namespace {
+namespace devices_parts {
 
 struct DevicesOptions {
   bool isProbing = false;
@@ -161,9 +162,11 @@ Json devicesSchema() {
   return schema::object({{"devices", schema::list(deviceSchema())}, {"gemms", schema::orNull(std::move(products))}});
 }
 
+}  // namespace devices_parts
 }  // namespace
 
 void addDevicesVerb(CLI::App& app, Context& context) {
+  using namespace devices_parts;
   const auto options = std::make_shared<DevicesOptions>();
   CLI::App* verb = addVerb(app, context, "devices", "List the devices that can run here, and why others cannot.",
                            options, listDevices, devicesSchema);

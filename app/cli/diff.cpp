@@ -26,6 +26,7 @@
 namespace fuseline::cli {
 
 namespace {
+namespace diff_parts {
 
 struct DiffOptions : MeasuringOptions {
   std::string next;
@@ -269,9 +270,11 @@ Json diffSchema() {
                          {"gates", gatesSchema()}});
 }
 
+}  // namespace diff_parts
 }  // namespace
 
 void addDiffVerb(CLI::App& app, Context& context) {
+  using namespace diff_parts;
   const auto options = std::make_shared<DiffOptions>();
   CLI::App* verb = addVerb(app, context, "diff",
                            "Show the changes between two pipelines, and their effect on plans, memory and steps.",

@@ -18,6 +18,7 @@
 namespace fuseline::cli {
 
 namespace {
+namespace edit_parts {
 
 struct EditOptions : PipelineOptions {
   std::string output;
@@ -172,9 +173,11 @@ Json editSchema() {
                          {"text", schema::text("The pipeline after the edits.")}});
 }
 
+}  // namespace edit_parts
 }  // namespace
 
 void addEditVerb(CLI::App& app, Context& context) {
+  using namespace edit_parts;
   const auto options = std::make_shared<EditOptions>();
   options->spec.device = "reference";  // no kernel is asked for
   CLI::App* verb = addVerb(app, context, "edit", "Apply edits to a pipeline, in the given order, and show the changes.",

@@ -21,6 +21,7 @@
 namespace fuseline::cli {
 
 namespace {
+namespace explain_parts {
 
 struct ExplainOptions : PipelineOptions {
   std::string op;
@@ -230,9 +231,11 @@ Json explainSchema() {
   return schema::oneOf({attempts, memoryForecastSchema()});
 }
 
+}  // namespace explain_parts
 }  // namespace
 
 void addExplainVerb(CLI::App& app, Context& context) {
+  using namespace explain_parts;
   const auto options = std::make_shared<ExplainOptions>();
   CLI::App* verb = addVerb(app, context, "explain", "Explain why each fusion did or did not apply, and what it saves.",
                            options, explain, explainSchema);

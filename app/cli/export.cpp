@@ -24,6 +24,7 @@
 namespace fuseline::cli {
 
 namespace {
+namespace export_parts {
 
 struct ExportOptions : PipelineOptions {
   std::string format;
@@ -232,9 +233,11 @@ Json exportSchema() {
   return {{"oneOf", Json::array({formats, file})}};
 }
 
+}  // namespace export_parts
 }  // namespace
 
 void addExportVerb(CLI::App& app, Context& context) {
+  using namespace export_parts;
   const auto options = std::make_shared<ExportOptions>();
   CLI::App* verb = addVerb(app, context, "export",
                            "Export a pipeline (TransformerEngine, PyTorch, ONNX, drawings) or a run (traces, tables, "

@@ -21,6 +21,7 @@
 namespace fuseline::cli {
 
 namespace {
+namespace fuse_parts {
 
 /// Indentation of attempts, after their bullets.
 constexpr std::size_t kHang = 6;
@@ -158,9 +159,11 @@ Result<int> showPlan(const FuseOptions& options, Context& context) {
   return options.expectedFile.empty() ? Result<int>(0) : checkExpected(*pipeline, options, context);
 }
 
+}  // namespace fuse_parts
 }  // namespace
 
 void addFuseVerb(CLI::App& app, Context& context) {
+  using namespace fuse_parts;
   const auto options = std::make_shared<FuseOptions>();
   CLI::App* verb =
       addVerb(app, context, "fuse", "Show the forward and backward plan, and why each fusion did or did not apply.",

@@ -15,6 +15,7 @@
 namespace fuseline::cli {
 
 namespace {
+namespace guide_parts {
 
 struct GuideOptions {
   std::string topic;
@@ -93,9 +94,11 @@ Json guideSchema() {
                                                {"text", schema::text("Text of the page, in Markdown.")}}))}});
 }
 
+}  // namespace guide_parts
 }  // namespace
 
 void addGuideVerb(CLI::App& app, Context& context) {
+  using namespace guide_parts;
   const auto options = std::make_shared<GuideOptions>();
   CLI::App* verb =
       addVerb(app, context, "guide",

@@ -23,6 +23,7 @@
 namespace fuseline::cli {
 
 namespace {
+namespace import_parts {
 
 struct ImportOptions {
   std::string file;
@@ -150,9 +151,11 @@ Json importSchema() {
                          {"text", schema::text("Text of the pipeline file.")}});
 }
 
+}  // namespace import_parts
 }  // namespace
 
 void addImportVerb(CLI::App& app, Context& context) {
+  using namespace import_parts;
   const auto options = std::make_shared<ImportOptions>();
   CLI::App* verb = addVerb(app, context, "import",
                            "Import a pipeline from an ONNX model, the config.json of a Hugging Face model, or a file "

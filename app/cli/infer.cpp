@@ -11,6 +11,7 @@
 namespace fuseline::cli {
 
 namespace {
+namespace infer_parts {
 
 struct InferOptions : PipelineOptions {};
 
@@ -156,9 +157,11 @@ Json inferSchema() {
                                                 {"from", schema::text("Tensor between two ops.")}}))}});
 }
 
+}  // namespace infer_parts
 }  // namespace
 
 void addInferVerb(CLI::App& app, Context& context) {
+  using namespace infer_parts;
   const auto options = std::make_shared<InferOptions>();
   CLI::App* verb =
       addVerb(app, context, "infer", "Show the shape, dtype and bytes of every tensor, and the FLOPs of every op.",

@@ -56,6 +56,7 @@ static const FieldTable<SampledCost>& fieldsOf(const SampledCost*) {
 namespace fuseline::cli {
 
 namespace {
+namespace ops_parts {
 
 struct OpsOptions {
   std::string name;
@@ -210,9 +211,11 @@ Result<int> showOps(const OpsOptions& options, Context& context) {
   return 0;
 }
 
+}  // namespace ops_parts
 }  // namespace
 
 void addOpsVerb(CLI::App& app, Context& context) {
+  using namespace ops_parts;
   const auto options = std::make_shared<OpsOptions>();
   CLI::App* verb =
       addVerb(app, context, "ops",

@@ -21,6 +21,7 @@
 namespace fuseline::cli {
 
 namespace {
+namespace recipe_matrix_parts {
 
 struct MatrixRow {
   const RecipeDefinition* recipe = nullptr;
@@ -192,9 +193,11 @@ void print(const std::vector<MatrixRow>& rows, const MatrixRequest& request, Con
   context.out << matrixTable(rows, context.hasColour) << "\n" << styled(notes(rows), Style::Dim, context.hasColour);
 }
 
+}  // namespace recipe_matrix_parts
 }  // namespace
 
 Result<int> runRecipes(const MatrixRequest& request, Context& context, const std::stop_token& cancel) {
+  using namespace recipe_matrix_parts;
   std::vector<MatrixRow> rows;
   std::int64_t heldBytes = 0;
   for (const RecipeDefinition* recipe : request.recipes) {

@@ -39,6 +39,7 @@ static const FieldTable<RecipeDefinition>& fieldsOf(const RecipeDefinition*) {
 namespace fuseline::cli {
 
 namespace {
+namespace recipes_parts {
 
 struct RecipesOptions {
   std::string name;
@@ -95,9 +96,11 @@ Result<int> showRecipes(const RecipesOptions& options, Context& context) {
 
 Json recipesSchema() { return schema::object({{"recipes", fieldSchema<std::vector<RecipeDefinition>>()}}); }
 
+}  // namespace recipes_parts
 }  // namespace
 
 void addRecipesVerb(CLI::App& app, Context& context) {
+  using namespace recipes_parts;
   const auto options = std::make_shared<RecipesOptions>();
   CLI::App* verb = addVerb(app, context, "recipes",
                            "List the quantization recipes; with a name, show fields, formats and requirements of one.",

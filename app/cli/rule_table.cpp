@@ -17,6 +17,7 @@
 namespace fuseline::cli {
 
 namespace {
+namespace rule_table_parts {
 
 /// Indentation of text after a bullet.
 constexpr std::size_t kHang = 4;
@@ -84,9 +85,11 @@ std::string hitText(const Graph& graph, const Attempt& hit, const DeviceModel& d
   return text + "\n";
 }
 
+}  // namespace rule_table_parts
 }  // namespace
 
 std::string ruleUseTable(const std::vector<RuleUse>& uses, const DeviceModel& device, bool hasColour) {
+  using namespace rule_table_parts;
   Table table({{"rule", Align::Left},
                {"applied"},
                {"not applied"},
@@ -111,6 +114,7 @@ std::string ruleUseTable(const std::vector<RuleUse>& uses, const DeviceModel& de
 }
 
 std::string ruleUseText(const RuleUse& use, const Graph& graph, const DeviceModel& device, bool hasColour) {
+  using namespace rule_table_parts;
   const auto counted = [](std::size_t count, const char* one, const char* several) {
     return fmt::format("{} {}", count, count == 1 ? one : several);
   };
@@ -127,6 +131,7 @@ std::string ruleUseText(const RuleUse& use, const Graph& graph, const DeviceMode
 }
 
 Json useJson(const RuleUse& use, const DeviceModel& device) {
+  using namespace rule_table_parts;
   const Saving saved = use.saved();
   const std::optional<double> ns = predictedNs(saved, device);
   return {{"state", standingName(use.standing)},

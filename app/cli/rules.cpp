@@ -15,6 +15,7 @@
 namespace fuseline::cli {
 
 namespace {
+namespace rules_parts {
 
 struct RulesOptions : PipelineOptions {
   std::string name;
@@ -159,9 +160,11 @@ Json rulesSchema() {
        {"model", schema::orNull(modelSchema())}});
 }
 
+}  // namespace rules_parts
 }  // namespace
 
 void addRulesVerb(CLI::App& app, Context& context) {
+  using namespace rules_parts;
   const auto options = std::make_shared<RulesOptions>();
   CLI::App* verb = addVerb(app, context, "rules",
                            "List the fusion rules; with a name, show one rule; with --in, show where rules apply in a "

@@ -44,6 +44,7 @@
 namespace fuseline::cli {
 
 namespace {
+namespace run_parts {
 
 struct RunOptions : MeasuringOptions {
   std::string recordFile;
@@ -674,9 +675,11 @@ Json runSchema() {
       {"oneOf", Json::array({one, matrixSchema(), capturableSchema(), predictionSchema(), layerPredictionSchema()})}};
 }
 
+}  // namespace run_parts
 }  // namespace
 
 void addRunVerb(CLI::App& app, Context& context) {
+  using namespace run_parts;
   const auto options = std::make_shared<RunOptions>();
   CLI::App* verb =
       addVerb(app, context, "run",

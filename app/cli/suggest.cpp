@@ -17,6 +17,7 @@
 namespace fuseline::cli {
 
 namespace {
+namespace suggest_parts {
 
 struct SuggestOptions : PipelineOptions {
   int apply = 0;  // counted from 1; 0: none
@@ -129,9 +130,11 @@ Result<int> suggest(const SuggestOptions& options, Context& context) {
 
 Json suggestSchema() { return schema::object({{"suggestions", schema::list(suggestionSchema())}}); }
 
+}  // namespace suggest_parts
 }  // namespace
 
 void addSuggestVerb(CLI::App& app, Context& context) {
+  using namespace suggest_parts;
   const auto options = std::make_shared<SuggestOptions>();
   CLI::App* verb =
       addVerb(app, context, "suggest", "Suggest edits that reduce time, traffic or memory; each was tried on a copy.",

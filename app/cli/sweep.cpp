@@ -23,6 +23,7 @@
 namespace fuseline::cli {
 
 namespace {
+namespace sweep_parts {
 
 struct SweepOptions : MeasuringOptions {
   OnOption on;
@@ -218,9 +219,11 @@ void addSweepFiles(CLI::App& verb, SweepOptions& options) {
   verb.add_flag("--quiet", options.isQuiet, "Print no progress");
 }
 
+}  // namespace sweep_parts
 }  // namespace
 
 void addSweepVerb(CLI::App& app, Context& context) {
+  using namespace sweep_parts;
   const auto options = std::make_shared<SweepOptions>();
   options->spec.measuresPeaks = false;  // at every point anew, unless somebody asks for it
   CLI::App* verb =

@@ -13,6 +13,7 @@
 namespace fuseline::cli {
 
 namespace {
+namespace sweep_table_parts {
 
 /// So that the shortest of them still has digits.
 ColumnUnit timeUnitOf(const SweepResult& result) {
@@ -97,9 +98,11 @@ std::string ranksText(const SweepResult& result) {
   return text;
 }
 
+}  // namespace sweep_table_parts
 }  // namespace
 
 std::string sweepTable(const SweepResult& result, bool hasColour) {
+  using namespace sweep_table_parts;
   const ColumnUnit time = timeUnitOf(result);
   Table table(columnsOf(result.sweep, time));
   for (const SweepRow& row : result.rows) table.addRow(cellsOf(row, time));

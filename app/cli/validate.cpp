@@ -19,6 +19,7 @@
 namespace fuseline::cli {
 
 namespace {
+namespace validate_parts {
 
 struct ValidateOptions : PipelineOptions {
   std::vector<std::string> files;
@@ -170,9 +171,11 @@ Json validateSchema() {
   return {{"oneOf", Json::array({schema::object(plain), schema::object(afterRepair), several})}};
 }
 
+}  // namespace validate_parts
 }  // namespace
 
 void addValidateVerb(CLI::App& app, Context& context) {
+  using namespace validate_parts;
   const auto options = std::make_shared<ValidateOptions>();
   options->spec.device = "reference";  // no kernel is asked for
   CLI::App* verb = addVerb(app, context, "validate", "Check pipelines: list every problem with its place and a repair.",
