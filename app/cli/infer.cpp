@@ -69,7 +69,8 @@ Json toJson(const Graph& graph) {
 }
 
 void addTensorRow(Table& table, const std::string& name, const char* role, const TensorSpec& spec) {
-  table.addRow({name, role, toString(spec.shape), std::string(dtypeName(spec.dtype)), formatBytes(spec.bytes())});
+  table.addRow(
+      {name, role, fuseline::toString(spec.shape), std::string(dtypeName(spec.dtype)), formatBytes(spec.bytes())});
 }
 
 /// "-" where nothing is computed.
