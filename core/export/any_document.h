@@ -9,7 +9,8 @@
 
 namespace fuseline {
 
-/// Imports an ONNX model or the config.json of a model, or loads any other file that loadDocument() reads. Errors:
+/// Imports an ONNX model, or the config.json of a model or of a folder, or loads any other file that loadDocument()
+/// reads. Errors:
 /// those of importOnnx(), importModel() or loadDocument().
 Result<LoadedDocument> loadOrImportDocument(const std::filesystem::path& path);
 

@@ -35,10 +35,11 @@ class DecodedAttention final : public Kernel {
 
   std::vector<std::string> ways() const override {
     std::vector<std::string> ways = m_inner->ways();
-    ways.insert(ways.begin(),
-                fmt::format("quantized values are dequantized first, and attention computes in {}, because this GPU's "
-                            "attention does not multiply FP8 values",
-                            dtypeName(m_codes.front().spec.dtype)));
+    ways.insert(
+        ways.begin(),
+        fmt::format("quantized values are dequantized first, and attention computes in {}, because Fuseline has no "
+                    "FP8 attention for GPUs yet",
+                    dtypeName(m_codes.front().spec.dtype)));
     return ways;
   }
 

@@ -9,6 +9,7 @@
 #include "tests/support/compare.h"
 #include "tests/support/cuda_test_backend.h"
 #include "tests/support/pipelines.h"
+#include "tests/support/recipes.h"
 #include "tests/support/run_plan.h"
 #include "tests/support/structured_samples.h"
 
@@ -95,6 +96,20 @@ TEST_F(CudaRotary, IsAsExactAtAMillionTokensAsAtTheFirst) {
 }
 
 class CudaAttention : public OnCuda {};
+
+/// Queries, keys, values and dy are quantized; probabilities keep their precision.
+TEST_F(CudaAttention, OfFp8IsDequantizedFirst) {
+  Attributes fp8;
+  fp8.set("fp8_dpa", true);
+  const OpSample sample = attentionSample({.B = 2, .queries = 20, .keys = 24, .H = 4, .G = 2, .D = 16, .Dv = 32});
+  for (const char* const name : {"Float8CurrentScaling", "DelayedScaling"}) {
+    const Graph graph = under(recipe(name, fp8), sampleGraph(sample, DType::BF16, ExecutionMode::Training));
+    EXPECT_EQ(firstDifferenceInNorm(runPlan(graph, unfused(graph), *cudaTestBackend()),
+                                    runPlan(graph, unfused(graph), makeReferenceBackend()), 0.1),
+              "")
+        << name;
+  }
+}
 
 /// On the harness, where scores get little room: some heads or some queries at a time, with a rest.
 TEST_F(CudaAttention, InSeveralPassesIsLikeTheReference) {
