@@ -10,8 +10,7 @@
 namespace fuseline {
 
 /// Imports an ONNX model, or the config.json of a model or of a folder, or loads any other file that loadDocument()
-/// reads. Errors:
-/// those of importOnnx(), importModel() or loadDocument().
+/// reads. Errors: those of importOnnx(), importModel() or loadDocument().
 Result<LoadedDocument> loadOrImportDocument(const std::filesystem::path& path);
 
 }  // namespace fuseline
