@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/fusion_misses.h"
 
+#include "core/fusion/rule_uses.h"
 #include "core/plan/analysis.h"
 #include "core/runtime/measured_pipeline.h"
 
@@ -11,8 +12,6 @@
 namespace fuseline {
 
 namespace {
-
-bool isDistant(const Attempt& attempt) { return attempt.outcome == Outcome::BrokenChain && attempt.stepsMatched <= 1; }
 
 std::string opsOf(const Graph& graph, const Attempt& attempt) {
   std::vector<std::string> ids;

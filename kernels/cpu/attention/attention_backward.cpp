@@ -27,6 +27,26 @@ std::int64_t numShares(const AttentionProblem& problem) {
   return std::min({(problem.threads + groups - 1) / groups, keyTiles, kMostShares});
 }
 
+/// Rows of a query tile as right factors of bf16 products.
+struct PackedQueryRows {
+  std::byte* along = nullptr;   // [channels, queries]
+  std::byte* across = nullptr;  // [queries, channels]
+  bool areFinite = true;
+
+  PackedTiles columns(std::int64_t channels) const { return placedLeft(along, channels); }
+  PackedTiles rows(std::int64_t count) const {
+    PackedTiles tiles = placedRight(across, count);
+    tiles.isFinite = areFinite;
+    return tiles;
+  }
+
+  void pack(const RowBlock& block) {
+    if (!along) return;
+    packRightTransposed(block, along);
+    areFinite = packRight(block, across).isFinite;
+  }
+};
+
 /// The tiles of one thread.
 struct BackwardTiles {
   BackwardTiles(const AttentionProblem& problem, WorkspaceCutter& cutter)
@@ -39,9 +59,15 @@ struct BackwardTiles {
         gradQueries(cutter.floats(kTileQueries * paddedWidth(problem.form.qkChannels))),
         lse(cutter.floats(kTileQueries)),
         delta(cutter.floats(kTileQueries)),
-        changes(problem, cutter) {}
+        changes(problem, cutter),
+        products(problem.multipliesBf16, cutter) {
+    if (!products.areOfBf16()) return;
+    const auto room = [&](std::int64_t channels) { return cutter.bytes(packedBytes(kTileQueries, channels)); };
+    packedQueries = {.along = room(problem.form.qkChannels), .across = room(problem.form.qkChannels)};
+    packedGradients = {.along = room(problem.form.vChannels), .across = room(problem.form.vChannels)};
+  }
 
-  float* queryRows;     // [kTileQueries, D], times the scale
+  float* queryRows;     // [kTileQueries, D]
   float* queries;       // [D, kTileQueries]
   float* gradientRows;  // [kTileQueries, Dv], dy
   float* gradients;     // [Dv, kTileQueries]
@@ -51,6 +77,9 @@ struct BackwardTiles {
   float* lse;
   float* delta;
   ScoreTiles changes;
+  TileProducts products;
+  PackedQueryRows packedQueries;
+  PackedQueryRows packedGradients;
 };
 
 /// Sums of the gradients of a share of the keys of one group.
@@ -62,7 +91,7 @@ struct KeyGradients {
 struct BackwardWorkspace {
   BackwardWorkspace(const AttentionProblem& problem, std::byte* workspace)
       : cutter(workspace),
-        heads(problem, cutter),
+        heads(problem, {.left = true, .right = true}, {.left = true}, cutter),
         shares(numShares(problem)),
         rowsOfShare((problem.layouts.k.tokens / kTileKeys / shares + 2) * kTileKeys) {
     const TokenLayout& q = problem.layouts.q;
@@ -143,15 +172,21 @@ class BackwardRun {
     const std::int64_t valueWidth = m_workspace.heads.valueWidth();
     readQueryRows(m_problem, m_pointers.inputs.q, queries, tiles.queryRows);
     rows.read(dy, queries.count, layouts.y.channels, 1.0F, tiles.gradientRows, valueWidth);
-    const auto transpose = attentionFunctions().transpose;
-    transpose(tiles.queryRows, width, queries.count, layouts.q.channels, tiles.queries, kTileQueries);
-    transpose(tiles.gradientRows, valueWidth, queries.count, layouts.y.channels, tiles.gradients, kTileQueries);
+    turnRows({tiles.queryRows, width, queries.count, layouts.q.channels}, tiles.queries, tiles.packedQueries);
+    turnRows({tiles.gradientRows, valueWidth, queries.count, layouts.y.channels}, tiles.gradients,
+             tiles.packedGradients);
     std::fill_n(tiles.delta, kTileQueries, 0.0F);
     rows.dot(dy, rowsAt(m_pointers.y, layouts.y), queries.count, layouts.y.channels, tiles.delta);
     for (std::int64_t i = 0; i < kTileQueries; ++i) {
       const float lse = i < queries.count ? lseAt(queries, i) : kInfinity;
       tiles.lse[i] = lse == -kInfinity ? kInfinity : lse;  // exp(score - inf) is 0
     }
+  }
+
+  /// Rows of queries as factors of the scores: packed, or as columns.
+  static void turnRows(const RowBlock& block, float* columns, PackedQueryRows& packed) {
+    if (packed.along) return packed.pack(block);
+    attentionFunctions().transpose(block.data, block.stride, block.count, block.channels, columns, kTileQueries);
   }
 
   float lseAt(const QueryTile& queries, std::int64_t i) const {
@@ -165,20 +200,25 @@ class BackwardRun {
   SeenPairs fillScores(const QueryTile& queries, const KeyTile& tile, GradientOf what, Tiles& tiles) const {
     const AttentionFunctions& functions = attentionFunctions();
     const std::int64_t lanes = paddedWidth(queries.count);
-    const auto multiply = [&](const FloatRows& rows, const float* by, std::int64_t channels, float* to) {
-      functions.multiply({.a = rows.at(tile.first),
-                          .aRow = rows.stride,
-                          .b = by,
-                          .bRow = kTileQueries,
-                          .c = to,
-                          .cRow = kTileQueries,
-                          .m = tile.count,
-                          .n = lanes,
-                          .k = channels});
+    const auto multiply = [&](const HeadTiles& heads, const float* by, const PackedTiles& packed, std::int64_t channels,
+                              float* to) {
+      const HeadTiles from = heads.from(tile.first);
+      tiles.products.multiply({.a = from.rows.data,
+                               .aRow = from.rows.stride,
+                               .b = by,
+                               .bRow = kTileQueries,
+                               .c = to,
+                               .cRow = kTileQueries,
+                               .m = tile.count,
+                               .n = lanes,
+                               .k = channels,
+                               .left = from.left,
+                               .right = packed});
     };
-    multiply(m_workspace.heads.keysOf(m_pointers.inputs, queries), tiles.queries, m_form.qkChannels, tiles.scores);
-    multiply(m_workspace.heads.valuesOf(m_pointers.inputs, queries), tiles.gradients, m_form.vChannels,
-             tiles.gradScores);
+    multiply(m_workspace.heads.keysOf(m_pointers.inputs, queries), tiles.queries,
+             tiles.packedQueries.columns(m_form.qkChannels), m_form.qkChannels, tiles.scores);
+    multiply(m_workspace.heads.valuesOf(m_pointers.inputs, queries), tiles.gradients,
+             tiles.packedGradients.columns(m_form.vChannels), m_form.vChannels, tiles.gradScores);
     ScoreChange change;
     if (changesScores(m_form)) {
       change = tiles.changes.change(m_pointers.inputs, queries, tile, true);
@@ -187,6 +227,7 @@ class BackwardRun {
     const TileRange range = tiles.changes.range(queries, tile);
     const bool isCapped = what == GradientOf::Products || m_form.bias == AttentionBias::PreScale;
     functions.softmaxGrad({.scores = tiles.scores,
+                           .factor = softmaxFactor(m_form),
                            .gradProbabilities = tiles.gradScores,
                            .kept = tiles.changes.kept(queries, tile),
                            .slope = isCapped ? change.slope : nullptr,
@@ -255,9 +296,10 @@ class BackwardRun {
         runTile(queries, share, sums, tiles);
     if (m_pointers.dk && m_problem.rotationOfK) turnBack(sequence, share, sums.keys);
     if (m_pointers.dk)
-      writeShare(sequence, group, share, sums.keys, m_workspace.heads.keyWidth(), m_pointers.dk, m_problem.gradients.k);
+      writeShare(sequence, group, share, sums.keys, m_workspace.heads.keyWidth(), m_form.scale, m_pointers.dk,
+                 m_problem.gradients.k);
     if (m_pointers.dv)
-      writeShare(sequence, group, share, sums.values, m_workspace.heads.valueWidth(), m_pointers.dv,
+      writeShare(sequence, group, share, sums.values, m_workspace.heads.valueWidth(), 1.0, m_pointers.dv,
                  m_problem.gradients.v);
   }
 
@@ -295,11 +337,13 @@ class BackwardRun {
     writeQueryGradients(queries, share, tiles);
   }
 
-  /// dv += P^T dy; dk += dS^T q, with the scale in q.
+  /// dv += P^T dy; dk += dS^T q; the scale follows when it is written.
   void addKeyGradients(const QueryTile& queries, const KeyTile& tile, const SeenPairs& seen, const KeyGradients& sums,
                        Tiles& tiles) const {
-    const auto add = [&](const float* scores, const float* rows, float* to, std::int64_t width) {
-      multiplyScores({.a = scores,
+    const auto add = [&](const float* scores, const float* rows, const PackedTiles& packed, float* to,
+                         std::int64_t width) {
+      multiplyScores(tiles.products,
+                     {.a = scores,
                       .aRow = kTileQueries,
                       .b = rows,
                       .bRow = width,
@@ -308,29 +352,36 @@ class BackwardRun {
                       .m = tile.count,
                       .n = width,
                       .k = queries.count,
-                      .accumulates = true},
+                      .accumulates = true,
+                      .right = packed},
                      seen, TileRows::Keys);
     };
-    if (m_pointers.dv) add(tiles.scores, tiles.gradientRows, sums.values, m_workspace.heads.valueWidth());
-    if (m_pointers.dk) add(tiles.gradScores, tiles.queryRows, sums.keys, m_workspace.heads.keyWidth());
+    if (m_pointers.dv)
+      add(tiles.scores, tiles.gradientRows, tiles.packedGradients.rows(queries.count), sums.values,
+          m_workspace.heads.valueWidth());
+    if (m_pointers.dk)
+      add(tiles.gradScores, tiles.queryRows, tiles.packedQueries.rows(queries.count), sums.keys,
+          m_workspace.heads.keyWidth());
   }
 
   /// dq += dS k; the scale follows when it is written.
   void addQueryGradients(const QueryTile& queries, const KeyTile& tile, const SeenPairs& seen, bool isFirst,
                          Tiles& tiles) const {
-    const FloatRows keys = m_workspace.heads.keysOf(m_pointers.inputs, queries);
+    const HeadTiles keys = m_workspace.heads.keysOf(m_pointers.inputs, queries).from(tile.first);
     const std::int64_t width = m_workspace.heads.keyWidth();
-    multiplyScores({.a = tiles.gradScores,
+    multiplyScores(tiles.products,
+                   {.a = tiles.gradScores,
                     .aRow = 1,
                     .aCol = kTileQueries,
-                    .b = keys.at(tile.first),
-                    .bRow = keys.stride,
+                    .b = keys.rows.data,
+                    .bRow = keys.rows.stride,
                     .c = tiles.gradQueries,
                     .cRow = width,
                     .m = queries.count,
                     .n = width,
                     .k = tile.count,
-                    .accumulates = !isFirst},
+                    .accumulates = !isFirst,
+                    .right = keys.right},
                    seen, TileRows::Queries);
   }
 
@@ -382,12 +433,12 @@ class BackwardRun {
   }
 
   void writeShare(const PlacedSequence& sequence, std::int64_t group, std::int64_t share, const float* sums,
-                  std::int64_t width, std::byte* gradient, const TokenLayout& layout) const {
+                  std::int64_t width, double factor, std::byte* gradient, const TokenLayout& layout) const {
     const AttentionSequence& tokens = sequence.tokens;
     for (std::int64_t key = share * kTileKeys; key < tokens.keys.size; key += m_workspace.shares * kTileKeys)
       headRowFunctions(m_problem.dtype)
           .write(sums + rowInShare(key) * width, width, std::min(kTileKeys, tokens.keys.size - key), layout.channels,
-                 nullptr, 1.0F,
+                 nullptr, static_cast<float>(factor),
                  headRows(gradient, m_problem.dtype, layout, tokens.entry, tokens.keys.first + key, group));
   }
 

@@ -27,7 +27,10 @@ struct ForwardTiles {
         largest(cutter.floats(kTileQueries)),
         total(cutter.floats(kTileQueries)),
         keep(cutter.floats(kTileQueries)),
-        changes(problem, cutter) {}
+        changes(problem, cutter),
+        products(problem.multipliesBf16, cutter) {
+    if (products.areOfBf16()) packedQueries = cutter.bytes(packedBytes(kTileQueries, problem.form.qkChannels));
+  }
 
   float* queryRows;  // [kTileQueries, D]
   float* queries;    // [D, kTileQueries]
@@ -37,11 +40,14 @@ struct ForwardTiles {
   float* total;
   float* keep;
   ScoreTiles changes;
+  TileProducts products;
+  std::byte* packedQueries = nullptr;  // in place of queries
 };
 
 /// The workspace: keys and values for all, then the tiles of each thread.
 struct ForwardWorkspace {
-  ForwardWorkspace(const AttentionProblem& problem, std::byte* workspace) : cutter(workspace), heads(problem, cutter) {
+  ForwardWorkspace(const AttentionProblem& problem, std::byte* workspace)
+      : cutter(workspace), heads(problem, {.left = true}, {.right = true}, cutter) {
     for (int thread = 0; thread < problem.threads; ++thread) tiles.emplace_back(problem, cutter);
   }
 
@@ -82,8 +88,8 @@ class ForwardRun {
 
   void runTile(const QueryTile& queries, ForwardTiles& tiles) {
     readQueries(queries, tiles);
-    const FloatRows keys = m_workspace.heads.keysOf(m_pointers.inputs, queries);
-    const FloatRows values = m_workspace.heads.valuesOf(m_pointers.inputs, queries);
+    const HeadTiles keys = m_workspace.heads.keysOf(m_pointers.inputs, queries);
+    const HeadTiles values = m_workspace.heads.valuesOf(m_pointers.inputs, queries);
     if (m_form.probabilityFormat) findTotals(queries, keys, tiles);
     bool isFirst = true;
     for (const KeyTile& tile : keyTilesOf(m_form, queries)) {
@@ -100,7 +106,11 @@ class ForwardRun {
     const TokenLayout& q = m_problem.layouts.q;
     const std::int64_t width = m_workspace.heads.keyWidth();
     readQueryRows(m_problem, m_pointers.inputs.q, queries, tiles.queryRows);
-    attentionFunctions().transpose(tiles.queryRows, width, queries.count, q.channels, tiles.queries, kTileQueries);
+    if (tiles.packedQueries)
+      packRightTransposed({.data = tiles.queryRows, .stride = width, .count = queries.count, .channels = q.channels},
+                          tiles.packedQueries);
+    else
+      attentionFunctions().transpose(tiles.queryRows, width, queries.count, q.channels, tiles.queries, kTileQueries);
     std::fill_n(tiles.largest, kTileQueries, m_form.hasSink() ? sinkOf(queries.head) : kNothing);
     std::fill_n(tiles.total, kTileQueries, m_form.hasSink() ? 1.0F : 0.0F);
   }
@@ -109,7 +119,7 @@ class ForwardRun {
 
   /// FP8 attention rounds probabilities, for which the sum of each row must be known first. The tiles then have the
   /// log-sum-exp in place of the largest score, so that exp(score - largest) is the probability.
-  void findTotals(const QueryTile& queries, const FloatRows& keys, ForwardTiles& tiles) {
+  void findTotals(const QueryTile& queries, const HeadTiles& keys, ForwardTiles& tiles) {
     for (const KeyTile& tile : keyTilesOf(m_form, queries)) fillScores(queries, tile, keys, tiles);
     for (std::int64_t i = 0; i < queries.count; ++i) tiles.largest[i] = lseOf(i, tiles);
   }
@@ -119,18 +129,21 @@ class ForwardRun {
   }
 
   /// scores: exp(score - largest). keep: the factor for earlier sums.
-  SeenPairs fillScores(const QueryTile& queries, const KeyTile& tile, const FloatRows& keys, ForwardTiles& tiles) {
+  SeenPairs fillScores(const QueryTile& queries, const KeyTile& tile, const HeadTiles& keys, ForwardTiles& tiles) {
     const AttentionFunctions& functions = attentionFunctions();
     const std::int64_t lanes = paddedWidth(queries.count);
-    functions.multiply({.a = keys.at(tile.first),
-                        .aRow = keys.stride,
-                        .b = tiles.queries,
-                        .bRow = kTileQueries,
-                        .c = tiles.scores,
-                        .cRow = kTileQueries,
-                        .m = tile.count,
-                        .n = lanes,
-                        .k = m_form.qkChannels});
+    const HeadTiles from = keys.from(tile.first);
+    tiles.products.multiply({.a = from.rows.data,
+                             .aRow = from.rows.stride,
+                             .b = tiles.queries,
+                             .bRow = kTileQueries,
+                             .c = tiles.scores,
+                             .cRow = kTileQueries,
+                             .m = tile.count,
+                             .n = lanes,
+                             .k = m_form.qkChannels,
+                             .left = from.left,
+                             .right = placedLeft(tiles.packedQueries, m_form.qkChannels)});
     ScoreChange change;
     if (changesScores(m_form)) {
       change = tiles.changes.change(m_pointers.inputs, queries, tile, false);
@@ -138,6 +151,7 @@ class ForwardRun {
     }
     const TileRange range = tiles.changes.range(queries, tile);
     functions.softmax({.scores = tiles.scores,
+                       .factor = softmaxFactor(m_form),
                        .keys = tile.count,
                        .queries = lanes,
                        .range = range,
@@ -147,7 +161,7 @@ class ForwardRun {
     return {.range = range, .visible = change.visible};
   }
 
-  void addKeys(const QueryTile& queries, const KeyTile& tile, const FloatRows& keys, const FloatRows& values,
+  void addKeys(const QueryTile& queries, const KeyTile& tile, const HeadTiles& keys, const HeadTiles& values,
                bool isFirst, ForwardTiles& tiles) {
     const SeenPairs seen = fillScores(queries, tile, keys, tiles);
     if (m_form.probabilityFormat)
@@ -155,17 +169,21 @@ class ForwardRun {
                      {tiles.scores, static_cast<std::size_t>(tile.count * kTileQueries)});
     if (const float* const kept = tiles.changes.kept(queries, tile))
       for (std::int64_t i = 0; i < tile.count * kTileQueries; ++i) tiles.scores[i] *= kept[i];
-    multiplyScores({.a = tiles.scores,
+    const HeadTiles from = values.from(tile.first);
+    multiplyScores(tiles.products,
+                   {.a = tiles.scores,
                     .aRow = 1,
                     .aCol = kTileQueries,
-                    .b = values.at(tile.first),
-                    .bRow = values.stride,
+                    .b = from.rows.data,
+                    .bRow = from.rows.stride,
                     .c = tiles.sums,
                     .cRow = m_workspace.heads.valueWidth(),
                     .m = queries.count,
                     .n = m_workspace.heads.valueWidth(),
                     .k = tile.count,
-                    .keep = isFirst ? nullptr : tiles.keep},
+                    .mayRoundLeft = !m_pointers.lse,
+                    .keep = isFirst ? nullptr : tiles.keep,
+                    .right = from.right},
                    seen, TileRows::Queries);
   }
 

@@ -138,7 +138,7 @@ HWY_INLINE void forEachVector(std::int64_t keys, std::int64_t queries, Function 
 void changeScores(float* scores, std::int64_t keys, std::int64_t queries, const ScoreChange& change) {
   const V cap = hn::Set(D(), change.softcap);
   forEachVector(keys, queries, [&](std::int64_t at) HWY_ATTR {
-    V s = hn::LoadU(D(), scores + at);
+    V s = hn::Mul(hn::LoadU(D(), scores + at), hn::Set(D(), change.factor));
     if (change.before) s = hn::Add(s, hn::LoadU(D(), change.before + at));
     if (change.softcap != 0.0F) {
       const V share = tanhFull(hn::Div(s, cap));
@@ -177,8 +177,9 @@ class LaneRange {
   hn::Vec<DInt> m_first, m_last;
 };
 
-/// The largest score of each query, at least `largest`. Keys that a query does not attend to become -inf.
-HWY_INLINE V largestScore(float* scores, std::int64_t keys, const LaneRange& range, V largest) {
+/// The largest score of each query. Keys that a query does not attend to become -inf.
+HWY_INLINE V largestScore(float* scores, std::int64_t keys, const LaneRange& range) {
+  V largest = hn::Set(D(), -kInfinity);
   if (range.isAll()) {
     V other = largest;
     std::int64_t key = 0;
@@ -198,15 +199,15 @@ HWY_INLINE V largestScore(float* scores, std::int64_t keys, const LaneRange& ran
   return largest;
 }
 
-/// scores become exp(score - reference). Returns their sum.
-HWY_INLINE V sumOfExp(float* scores, std::int64_t keys, V reference) {
+/// scores become exp(factor score - reference). Returns their sum.
+HWY_INLINE V sumOfExp(float* scores, std::int64_t keys, V factor, V reference) {
   V sum = hn::Zero(D());
   V other = hn::Zero(D());
   std::int64_t key = 0;
   for (; key + 2 <= keys; key += 2) {
     float* const at = scores + key * kTileQueries;
-    const V p = expOfScore(hn::Sub(hn::LoadU(D(), at), reference));
-    const V q = expOfScore(hn::Sub(hn::LoadU(D(), at + kTileQueries), reference));
+    const V p = expOfScore(hn::MulSub(hn::LoadU(D(), at), factor, reference));
+    const V q = expOfScore(hn::MulSub(hn::LoadU(D(), at + kTileQueries), factor, reference));
     hn::StoreU(p, D(), at);
     hn::StoreU(q, D(), at + kTileQueries);
     sum = hn::Add(sum, p);
@@ -214,7 +215,7 @@ HWY_INLINE V sumOfExp(float* scores, std::int64_t keys, V reference) {
   }
   if (key < keys) {
     float* const at = scores + key * kTileQueries;
-    const V p = expOfScore(hn::Sub(hn::LoadU(D(), at), reference));
+    const V p = expOfScore(hn::MulSub(hn::LoadU(D(), at), factor, reference));
     hn::StoreU(p, D(), at);
     sum = hn::Add(sum, p);
   }
@@ -224,14 +225,15 @@ HWY_INLINE V sumOfExp(float* scores, std::int64_t keys, V reference) {
 void softmax(const SoftmaxTile& tile) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(D()));
   const V nothing = hn::Set(D(), -kInfinity);
+  const V factor = hn::Set(D(), tile.factor);
   for (std::int64_t query = 0; query < tile.queries; query += lanes) {
     const LaneRange range(tile.range, query);
     const V before = hn::LoadU(D(), tile.largest + query);
-    const V largest = largestScore(tile.scores + query, tile.keys, range, before);
+    const V largest = hn::Max(before, hn::Mul(largestScore(tile.scores + query, tile.keys, range), factor));
     // Where a query has seen no key yet, -inf less -inf would be NaN.
     const V reference = hn::IfThenZeroElse(hn::Eq(largest, nothing), largest);
     const V keep = expOfScore(hn::Sub(before, reference));
-    const V sum = sumOfExp(tile.scores + query, tile.keys, reference);
+    const V sum = sumOfExp(tile.scores + query, tile.keys, factor, reference);
     hn::StoreU(largest, D(), tile.largest + query);
     hn::StoreU(keep, D(), tile.keep + query);
     hn::StoreU(hn::MulAdd(hn::LoadU(D(), tile.sum + query), keep, sum), D(), tile.sum + query);
@@ -245,7 +247,7 @@ HWY_INLINE void softmaxGradAt(const SoftmaxGradTile& tile, std::int64_t at, V ls
     isSeen = hn::And(isSeen, hn::Ne(hn::LoadU(D(), tile.visible + at), hn::Zero(D())));
     isAll = false;
   }
-  V p = expOfScore(hn::Sub(hn::LoadU(D(), tile.scores + at), lse));
+  V p = expOfScore(hn::MulSub(hn::LoadU(D(), tile.scores + at), hn::Set(D(), tile.factor), lse));
   V gradient = hn::LoadU(D(), tile.gradProbabilities + at);
   if (!isAll) p = hn::IfThenElseZero(isSeen, p);
   V shown = p;

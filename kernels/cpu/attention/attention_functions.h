@@ -21,6 +21,13 @@ constexpr std::int64_t kTileElements = kTileKeys * kTileQueries;
 
 constexpr std::int64_t paddedWidth(std::int64_t cols) { return (cols + kLanePad - 1) / kLanePad * kLanePad; }
 
+/// A factor in tiles of bf16: panels of 16 rows of A or 16 columns of B, each with its tiles along k.
+struct PackedTiles {
+  const std::byte* data = nullptr;  // null: the factor is not packed
+  std::int64_t panelBytes = 0;      // from one panel to the next
+  bool isFinite = true;             // holds for all that a tile may touch
+};
+
 /// C[m, n] = A B, or + A B, or C keep + A B. A[i, j] = a[i aRow + j aCol]. n: a multiple of kLanePad.
 struct TileProduct {
   const float* a = nullptr;
@@ -34,7 +41,10 @@ struct TileProduct {
   std::int64_t n = 0;
   std::int64_t k = 0;
   bool accumulates = false;
+  bool mayRoundLeft = false;    // A may be rounded to bf16, if B is of bf16
   const float* keep = nullptr;  // [m]; not null: multiplies C first
+  PackedTiles left;             // A
+  PackedTiles right;            // B
 };
 
 /// Rows of a tensor of heads. stride: in elements.
@@ -45,7 +55,8 @@ struct RowsOf {
 
 /// Tiles that change scores, [keys, kTileQueries] each; null: not wanted.
 struct ScoreChange {
-  const float* before = nullptr;   // added first
+  float factor = 1.0F;             // multiplies first
+  const float* before = nullptr;   // added next
   float softcap = 0.0F;            // then cap tanh(s / cap); 0: not
   float* slope = nullptr;          // result: the derivative of the cap
   const float* after = nullptr;    // added last
@@ -58,22 +69,24 @@ struct TileRange {
   const std::int32_t* last = nullptr;
 };
 
-/// Online softmax over the next keys. scores become exp(score - largest); 0 where a key is not seen.
+/// Online softmax over the next keys. scores become exp(factor score - largest); 0 where a key is not seen.
 struct SoftmaxTile {
   float* scores = nullptr;
+  float factor = 1.0F;  // above 0
   std::int64_t keys = 0;
   std::int64_t queries = 0;
   TileRange range;
   // By query, [kTileQueries].
   float* largest = nullptr;  // so far; -inf before the first key
-  float* sum = nullptr;      // of exp(score - largest)
+  float* sum = nullptr;      // of exp(factor score - largest)
   float* keep = nullptr;     // result: what earlier sums are multiplied by
 };
 
 /// scores become P', and gradProbabilities, dP', become dS: with kept the shares of dropout (null: 1),
-/// P = exp(score - lse), P' = P kept, dS = P (dP' kept - delta) slope.
+/// P = exp(factor score - lse), P' = P kept, dS = P (dP' kept - delta) slope.
 struct SoftmaxGradTile {
   float* scores = nullptr;
+  float factor = 1.0F;
   float* gradProbabilities = nullptr;
   const float* kept = nullptr;
   const float* slope = nullptr;    // null: 1

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/attention/attention_tiles.h"
 
+#include "core/tensor/scaling.h"
 #include "kernels/cpu/elementwise/strip_functions.h"
 
 #include <algorithm>
@@ -32,13 +33,21 @@ RowsOf headRows(const std::byte* data, DType dtype, const TokenLayout& layout, s
   return {.data = first, .stride = layout.tokenStride};
 }
 
-PackedHeads::PackedHeads(const TokenLayout& layout, DType dtype, const HeadRotation* rotation, WorkspaceCutter& cutter)
+PackedHeads::PackedHeads(const AttentionProblem& problem, const TokenLayout& layout, const HeadRotation* rotation,
+                         HeadFactors factors, WorkspaceCutter& cutter)
     : m_layout(layout),
-      m_dtype(dtype),
+      m_dtype(problem.dtype),
       m_rotation(rotation),
-      m_isDirect(!rotation && standsWell(layout, dtype)),
+      m_isDirect(!rotation && standsWell(layout, problem.dtype)),
       m_width(paddedWidth(layout.channels)) {
-  if (!m_isDirect) m_packed = cutter.floats(layout.batch * layout.tokens * layout.heads * m_width);
+  const std::int64_t tokens = layout.batch * layout.tokens;
+  if (!m_isDirect) m_packed = cutter.floats(tokens * layout.heads * m_width);
+  if (!problem.multipliesBf16) return;
+  const std::int64_t numSequences = std::max(layout.batch, problem.numSequences);
+  const std::int64_t bytes = packedBytes(tokens + numSequences * kPackedRows, layout.channels) * layout.heads;
+  if (factors.left) m_left = cutter.bytes(bytes);
+  if (factors.right) m_right = cutter.bytes(bytes);
+  if (factors.right) m_isFinite = cutter.bytes(numSequences * layout.heads);
 }
 
 void PackedHeads::pack(const std::byte* source, const PlacedSequence& sequence, std::int64_t head) const {
@@ -47,9 +56,39 @@ void PackedHeads::pack(const std::byte* source, const PlacedSequence& sequence, 
   const FloatRows to = rows(source, sequence, head);
   headRowFunctions(m_dtype).read(headRows(source, m_dtype, m_layout, entry, keys.first, head), keys.size,
                                  m_layout.channels, 1.0F, const_cast<float*>(to.data), m_width);
-  if (!m_rotation) return;
-  m_rotation->turn(const_cast<float*>(to.data), m_width, keys.size, keys.first);
-  headRowFunctions(m_dtype).round(const_cast<float*>(to.data), m_width, keys.size, m_layout.channels, 1.0F);
+  if (m_rotation) {
+    m_rotation->turn(const_cast<float*>(to.data), m_width, keys.size, keys.first);
+    headRowFunctions(m_dtype).round(const_cast<float*>(to.data), m_width, keys.size, m_layout.channels, 1.0F);
+  }
+  const RowBlock block{.data = to.data, .stride = to.stride, .count = keys.size, .channels = m_layout.channels};
+  if (m_left) packLeft(block, m_left + packedOffset(sequence, head));
+  if (m_right)
+    m_isFinite[sequence.index * m_layout.heads + head] =
+        std::byte(packRight(block, m_right + packedOffset(sequence, head)).isFinite);
+}
+
+std::int64_t PackedHeads::packedOffset(const PlacedSequence& sequence, std::int64_t head) const {
+  return packedBytes(
+      sequence.firstPackedKey * m_layout.heads + head * roundedUp(sequence.tokens.keys.size, kPackedRows),
+      m_layout.channels);
+}
+
+PackedTiles PackedHeads::left(const PlacedSequence& sequence, std::int64_t head) const {
+  if (!m_left) return {};
+  return placedLeft(m_left + packedOffset(sequence, head), m_layout.channels);
+}
+
+PackedTiles PackedHeads::right(const PlacedSequence& sequence, std::int64_t head) const {
+  if (!m_right) return {};
+  PackedTiles tiles = placedRight(m_right + packedOffset(sequence, head), sequence.tokens.keys.size);
+  tiles.isFinite = m_isFinite[sequence.index * m_layout.heads + head] != std::byte(0);
+  return tiles;
+}
+
+HeadTiles HeadTiles::from(std::int64_t row) const {
+  return {.rows = {.data = rows.at(row), .stride = rows.stride},
+          .left = leftFrom(left, row),
+          .right = rightFrom(right, row)};
 }
 
 FloatRows PackedHeads::rows(const std::byte* source, const PlacedSequence& sequence, std::int64_t head) const {
@@ -60,12 +99,13 @@ FloatRows PackedHeads::rows(const std::byte* source, const PlacedSequence& seque
           .stride = m_layout.tokenStride};
 }
 
-PackedKeysAndValues::PackedKeysAndValues(const AttentionProblem& problem, WorkspaceCutter& cutter)
+PackedKeysAndValues::PackedKeysAndValues(const AttentionProblem& problem, HeadFactors ofKeys, HeadFactors ofValues,
+                                         WorkspaceCutter& cutter)
     : m_groups(problem.form.groups),
       m_headsPerGroup(problem.form.headsPerGroup()),
       m_threads(problem.threads),
-      m_keys(problem.layouts.k, problem.dtype, problem.rotationOfK.get(), cutter),
-      m_values(problem.layouts.v, problem.dtype, nullptr, cutter) {}
+      m_keys(problem, problem.layouts.k, problem.rotationOfK.get(), ofKeys, cutter),
+      m_values(problem, problem.layouts.v, nullptr, ofValues, cutter) {}
 
 void PackedKeysAndValues::pack(const AttentionInputs& inputs, const std::vector<PlacedSequence>& sequences) const {
   if (m_keys.isDirect() && m_values.isDirect()) return;
@@ -78,18 +118,29 @@ void PackedKeysAndValues::pack(const AttentionInputs& inputs, const std::vector<
   }
 }
 
-FloatRows PackedKeysAndValues::keysOf(const AttentionInputs& inputs, const QueryTile& queries) const {
-  return m_keys.rows(inputs.k, *queries.sequence, queries.head / m_headsPerGroup);
+namespace {
+
+HeadTiles tilesOf(const PackedHeads& heads, const std::byte* source, const PlacedSequence& sequence,
+                  std::int64_t head) {
+  return {.rows = heads.rows(source, sequence, head),
+          .left = heads.left(sequence, head),
+          .right = heads.right(sequence, head)};
 }
 
-FloatRows PackedKeysAndValues::valuesOf(const AttentionInputs& inputs, const QueryTile& queries) const {
-  return m_values.rows(inputs.v, *queries.sequence, queries.head / m_headsPerGroup);
+}  // namespace
+
+HeadTiles PackedKeysAndValues::keysOf(const AttentionInputs& inputs, const QueryTile& queries) const {
+  return tilesOf(m_keys, inputs.k, *queries.sequence, queries.head / m_headsPerGroup);
+}
+
+HeadTiles PackedKeysAndValues::valuesOf(const AttentionInputs& inputs, const QueryTile& queries) const {
+  return tilesOf(m_values, inputs.v, *queries.sequence, queries.head / m_headsPerGroup);
 }
 
 std::vector<KeyTile> keyTilesOf(const AttentionForm& form, const QueryTile& queries) {
   const auto keysOf = [&](std::int64_t query) { return form.keysOf(query, queries.numQueries(), queries.numKeys()); };
   // Ranges only grow from one query to the next.
-  const std::int64_t begin = keysOf(queries.first).first;
+  const std::int64_t begin = keysOf(queries.first).first / kPackedRows * kPackedRows;
   const std::int64_t end = keysOf(queries.first + queries.count - 1).last;
   std::vector<KeyTile> tiles;
   for (std::int64_t first = begin; first < end;) {
@@ -129,9 +180,11 @@ void multiplySeenPairs(const TileProduct& p, const SeenPairs& seen, TileRows row
 
 }  // namespace
 
-void multiplyScores(const TileProduct& product, const SeenPairs& seen, TileRows rows) {
+void multiplyScores(const TileProducts& products, const TileProduct& product, const SeenPairs& seen, TileRows rows) {
   const AttentionFunctions& functions = attentionFunctions();
-  if (seen.isAll() || functions.isFinite(product.b, product.bRow, product.k, product.n))
+  if (product.right.data && product.right.isFinite)
+    products.multiply(product);
+  else if (seen.isAll() || functions.isFinite(product.b, product.bRow, product.k, product.n))
     functions.multiply(product);
   else
     multiplySeenPairs(product, seen, rows);
@@ -141,18 +194,19 @@ void readQueryRows(const AttentionProblem& problem, const std::byte* q, const Qu
   const TokenLayout& layout = problem.layouts.q;
   const HeadRowFunctions& functions = headRowFunctions(problem.dtype);
   const HeadRotation* const rotation = problem.rotationOfQ.get();
-  const auto scale = static_cast<float>(problem.form.scale);
   const std::int64_t width = paddedWidth(layout.channels);
   functions.read(headRows(q, problem.dtype, layout, queries.entry(), queries.token(), queries.head), queries.count,
-                 layout.channels, rotation ? 1.0F : scale, rows, width);
+                 layout.channels, 1.0F, rows, width);
   if (!rotation) return;
   rotation->turn(rows, width, queries.count, queries.token());
-  functions.round(rows, width, queries.count, layout.channels, scale);
+  functions.round(rows, width, queries.count, layout.channels, 1.0F);
 }
 
 bool changesScores(const AttentionForm& form) {
-  return form.bias != AttentionBias::None || form.softcap != 0.0 || form.maskSlot >= 0;
+  return form.bias != AttentionBias::None || form.softcap != 0.0 || form.maskSlot >= 0 || !(form.scale > 0.0);
 }
+
+float softmaxFactor(const AttentionForm& form) { return changesScores(form) ? 1.0F : static_cast<float>(form.scale); }
 
 ScoreTiles::ScoreTiles(const AttentionProblem& problem, WorkspaceCutter& cutter)
     : m_problem(problem),
@@ -222,7 +276,9 @@ const float* ScoreTiles::visibleTile(const std::int64_t* mask, const QueryTile& 
 
 ScoreChange ScoreTiles::change(const AttentionInputs& inputs, const QueryTile& queries, const KeyTile& keys,
                                bool needsSlope) {
-  ScoreChange change{.softcap = static_cast<float>(m_problem.form.softcap), .slope = needsSlope ? m_slope : nullptr};
+  ScoreChange change{.factor = static_cast<float>(m_problem.form.scale),
+                     .softcap = static_cast<float>(m_problem.form.softcap),
+                     .slope = needsSlope ? m_slope : nullptr};
   switch (m_problem.form.bias) {
     case AttentionBias::None: break;
     case AttentionBias::PreScale: change.before = biasTile(inputs.bias, queries, keys); break;
@@ -255,10 +311,13 @@ std::vector<PlacedSequence> placedSequences(const AttentionProblem& problem, con
       attentionSequences(problem.form, problem.layouts, sums(inputs.cuSeqlensQ), sums(inputs.cuSeqlensKv));
   if (!sequences) throw std::runtime_error(sequences.error().message);
   std::vector<PlacedSequence> placed;
-  std::int64_t firstKey = 0;
+  PlacedSequence next;
   for (const AttentionSequence& sequence : *sequences) {
-    placed.push_back({.tokens = sequence, .firstKey = firstKey});
-    firstKey += sequence.keys.size;
+    next.tokens = sequence;
+    placed.push_back(next);
+    ++next.index;
+    next.firstKey += sequence.keys.size;
+    next.firstPackedKey += roundedUp(sequence.keys.size, kPackedRows);
   }
   return placed;
 }

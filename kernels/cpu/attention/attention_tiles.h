@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/attention/attention_functions.h"
+#include "kernels/cpu/attention/tile_products.h"
 #include "kernels/cpu/workspace.h"
 
 #include <cstddef>
@@ -38,10 +39,18 @@ struct FloatRows {
   const float* at(std::int64_t row) const { return data + row * stride; }
 };
 
-/// A sequence, and how many keys there are in the sequences before it.
+/// A sequence, and how many there are before it, with how many keys.
 struct PlacedSequence {
   AttentionSequence tokens;
+  std::int64_t index = 0;
   std::int64_t firstKey = 0;
+  std::int64_t firstPackedKey = 0;  // keys of each sequence rounded up to kPackedRows
+};
+
+/// As which factors of bf16 products keys or values are packed.
+struct HeadFactors {
+  bool left = false;
+  bool right = false;
 };
 
 /// The heads of keys or values, in float32 and one after another, so that products read them without conversion.
@@ -49,34 +58,52 @@ struct PlacedSequence {
 class PackedHeads {
  public:
   /// rotation: of the heads as they are packed; null: none.
-  PackedHeads(const TokenLayout& layout, DType dtype, const HeadRotation* rotation, WorkspaceCutter& cutter);
+  PackedHeads(const AttentionProblem& problem, const TokenLayout& layout, const HeadRotation* rotation,
+              HeadFactors factors, WorkspaceCutter& cutter);
 
   /// Packs a head of the keys of a sequence; does nothing if the heads are read in place.
   void pack(const std::byte* source, const PlacedSequence& sequence, std::int64_t head) const;
   FloatRows rows(const std::byte* source, const PlacedSequence& sequence, std::int64_t head) const;
+  PackedTiles left(const PlacedSequence& sequence, std::int64_t head) const;
+  PackedTiles right(const PlacedSequence& sequence, std::int64_t head) const;
   bool isDirect() const { return m_isDirect; }
   std::int64_t width() const { return m_width; }
 
  private:
+  std::int64_t packedOffset(const PlacedSequence& sequence, std::int64_t head) const;
+
   TokenLayout m_layout;
   DType m_dtype;
   const HeadRotation* m_rotation;
   bool m_isDirect;
   std::int64_t m_width;
   float* m_packed = nullptr;
+  std::byte* m_left = nullptr;
+  std::byte* m_right = nullptr;
+  std::byte* m_isFinite = nullptr;  // [sequences, heads], of the right factors
 };
 
 struct QueryTile;
 
+/// A head's keys or values, from one of them on.
+struct HeadTiles {
+  FloatRows rows;
+  PackedTiles left;
+  PackedTiles right;
+
+  HeadTiles from(std::int64_t row) const;
+};
+
 /// Keys and values of an attention, packed for its queries.
 class PackedKeysAndValues {
  public:
-  PackedKeysAndValues(const AttentionProblem& problem, WorkspaceCutter& cutter);
+  PackedKeysAndValues(const AttentionProblem& problem, HeadFactors ofKeys, HeadFactors ofValues,
+                      WorkspaceCutter& cutter);
 
   /// Packs all groups of all sequences, over the problem's threads.
   void pack(const AttentionInputs& inputs, const std::vector<PlacedSequence>& sequences) const;
-  FloatRows keysOf(const AttentionInputs& inputs, const QueryTile& queries) const;
-  FloatRows valuesOf(const AttentionInputs& inputs, const QueryTile& queries) const;
+  HeadTiles keysOf(const AttentionInputs& inputs, const QueryTile& queries) const;
+  HeadTiles valuesOf(const AttentionInputs& inputs, const QueryTile& queries) const;
   std::int64_t keyWidth() const { return m_keys.width(); }
   std::int64_t valueWidth() const { return m_values.width(); }
 
@@ -113,8 +140,8 @@ std::vector<KeyTile> keyTilesOf(const AttentionForm& form, const QueryTile& quer
 /// The query tiles of a head of a sequence, the last first: under a causal mask it has the most work.
 std::vector<QueryTile> queryTilesOf(const PlacedSequence& sequence, std::int64_t head);
 
-/// Queries of a tile, [count, padded channels], times the softmax scale. Rotated ones are rounded to the dtype first,
-/// as a rotary embedding by itself rounds them.
+/// Queries of a tile, [count, padded channels]. Rotated ones are rounded to the dtype, as a rotary embedding by itself
+/// rounds them.
 void readQueryRows(const AttentionProblem& problem, const std::byte* q, const QueryTile& queries, float* rows);
 
 /// The parts of scores that are not products: masks, biases, dropout. One for each thread.
@@ -150,10 +177,12 @@ enum class TileRows { Queries, Keys };
 
 /// A product whose A is a tile of probabilities or of their gradients, 0 where masked. The other factor
 /// of such a 0 may be NaN or infinite, and must not reach the result.
-void multiplyScores(const TileProduct& product, const SeenPairs& seen, TileRows rows);
+void multiplyScores(const TileProducts& products, const TileProduct& product, const SeenPairs& seen, TileRows rows);
 
-/// Changes anything but masked ranges?
+/// Changes anything but masked ranges and a factor that the softmax may apply?
 bool changesScores(const AttentionForm& form);
+/// What is left of the softmax scale after that.
+float softmaxFactor(const AttentionForm& form);
 
 /// Where the bias of a query tile and a key tile stands, in elements.
 std::int64_t scoreOffset(const ScoreLayout& layout, const QueryTile& queries, const KeyTile& keys);

@@ -102,7 +102,11 @@ class AttentionBackward final : public Kernel {
 Result<AttentionProblem> attentionProblem(const CompileRequest& request, int attention) {
   Result<fuseline::AttentionProblem> read = fuseline::attentionProblem(request, attention);
   if (!read) return read.error();
-  return AttentionProblem{std::move(*read), request.settings.threads};
+  AttentionProblem problem{std::move(*read), request.settings.threads};
+  // Rounded probabilities of FP8 attention are no bf16 numbers.
+  problem.multipliesBf16 = problem.dtype == DType::BF16 && request.settings.isBf16GemmNative &&
+                           !problem.form.probabilityFormat && canMultiplyBf16Tiles();
+  return problem;
 }
 
 std::unique_ptr<Kernel> makeAttention(const CompileRequest& request, AttentionProblem problem) {

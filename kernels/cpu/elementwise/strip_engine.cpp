@@ -1,6 +1,7 @@
 // Compiles elementwise programs to lists of strip operations, and walks grids with them.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/elementwise/strip_engine.h"
+#include "core/tensor/scaling.h"
 #include "kernels/cpu/workspace.h"
 
 #include <algorithm>
@@ -32,7 +33,6 @@ constexpr std::int64_t kMinBytesToPrefetch = std::int64_t{6} << 20;
 /// Minimum number of element operations per thread: with fewer, waking a thread does not pay.
 constexpr std::int64_t kWorkPerThread = 16384;
 
-std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 /// f(first, count) for every contiguous run of a place's columns [col, col + length).
 template <class Function>
 void forEachRun(const OperandPlace& place, std::int64_t col, std::int64_t length, Function f) {

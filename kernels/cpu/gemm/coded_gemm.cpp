@@ -6,6 +6,7 @@
 #include "kernels/cpu/gemm/coded_gemm.h"
 
 #include "core/numerics/bf16.h"
+#include "kernels/cpu/machine/tile_registers.h"
 
 #include <algorithm>
 #include <array>
@@ -16,8 +17,6 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include <oneapi/dnnl/dnnl.hpp>
 #define FUSELINE_TARGET_AMX __attribute__((target("avx512f,avx512bw,avx512vbmi,amx-tile,amx-bf16")))
 #endif
@@ -112,15 +111,6 @@ FUSELINE_TARGET_AMX inline void decodeTile(const Decoder& decoder, const std::by
   }
 }
 
-/// As the instruction LDTILECFG reads it.
-struct alignas(64) TileConfig {
-  std::uint8_t palette = 1;
-  std::uint8_t startRow = 0;
-  std::array<std::uint8_t, 14> reserved = {};
-  std::array<std::uint16_t, 16> rowBytes = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::array<std::uint8_t, 16> rows = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-
 /// Tiles 0 to 3 hold sums of up to 64 rows, 4 and 6 numbers of B, 5 and 7 of A.
 template <int kPanels>
 FUSELINE_TARGET_AMX void multiplyTile(const std::byte* a, std::int64_t panelBytes, const std::byte* b) {
@@ -197,8 +187,8 @@ FUSELINE_TARGET_AMX void multiplyBlocks(const Product& product, std::int64_t beg
   alignas(64) float sums[kMostCodedRows * kTileCols];
   const Decoder decoder = decoderOf(tablesOf(product.format));
   const MultiplyColumns multiply = kMultiplyColumns[tilesOf(product.rows, kTileRows) - 1];
-  const TileConfig config;
-  _tile_loadconfig(&config);
+  const TileConfiguration configuration;
+  _tile_loadconfig(&configuration);
   for (std::int64_t block = begin; block < end; ++block) {
     const std::byte* const codes = product.b + block * product.depth * kTileCodes;
     multiply(product.a, product.depth, codes, decoder, reinterpret_cast<std::byte*>(sums));
@@ -216,12 +206,8 @@ void multiplyBlocks(const Product&, std::int64_t, std::int64_t) {}
 
 bool canMultiplyCodes() {
 #if defined(__x86_64__)
-  constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  constexpr int kTileData = 18;               // XFEATURE_XTILEDATA
-  if (dnnl::get_effective_cpu_isa() != dnnl::cpu_isa::avx512_core_amx || !__builtin_cpu_supports("avx512vbmi"))
-    return false;
-  static const bool isPermitted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-  return isPermitted;
+  return dnnl::get_effective_cpu_isa() == dnnl::cpu_isa::avx512_core_amx && __builtin_cpu_supports("avx512vbmi") &&
+         mayUseTileRegisters();
 #else
   return false;
 #endif

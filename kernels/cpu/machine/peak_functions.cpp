@@ -50,10 +50,9 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include "kernels/cpu/machine/tile_registers.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <immintrin.h>
 
 #include <algorithm>
 #include <iterator>
@@ -92,26 +91,9 @@ constexpr int kTileRowBytes = 64;
 constexpr int kSumTiles = 4;
 constexpr double kFlopsPerTile = 2.0 * 16 * 16 * 32;
 
-struct alignas(64) TileConfiguration {
-  std::uint8_t palette = 1;
-  std::uint8_t startRow = 0;
-  std::uint8_t reserved[14] = {};
-  std::uint16_t rowBytes[16] = {};
-  std::uint8_t rows[16] = {};
-};
-
-/// Linux lends the tiles' registers on request, once for all threads of a process.
-bool mayUseTiles() {
-  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
-  return __builtin_cpu_supports("amx-bf16") && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
-
 /// Four tiles of sums from two tiles of each operand: the peak rate of a GEMM.
 __attribute__((target("amx-tile,amx-bf16"))) double bf16Tiles(std::int64_t iterations, float& sink) {
-  TileConfiguration configuration;
-  std::fill_n(configuration.rowBytes, 8, std::uint16_t{kTileRowBytes});
-  std::fill_n(configuration.rows, 8, std::uint8_t{kTileRows});
+  const TileConfiguration configuration;
   alignas(64) std::uint16_t ones[kTileRows * kTileRowBytes / 2];
   std::fill(std::begin(ones), std::end(ones), std::uint16_t{0x3f80});
   _tile_loadconfig(&configuration);
@@ -139,8 +121,7 @@ __attribute__((target("amx-tile,amx-bf16"))) double bf16Tiles(std::int64_t itera
 }  // namespace
 
 double bf16TilesInRegisters(std::int64_t iterations, float& sink) {
-  static const bool canRun = mayUseTiles();
-  return canRun ? bf16Tiles(iterations, sink) : 0.0;
+  return mayUseTileRegisters() ? bf16Tiles(iterations, sink) : 0.0;
 }
 
 double bf16DotInRegisters(std::int64_t iterations, float& sink) {

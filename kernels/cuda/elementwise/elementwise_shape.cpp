@@ -1,6 +1,7 @@
 // Chooses blocks for elementwise programs.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/elementwise/elementwise_launch.h"
+#include "core/tensor/scaling.h"
 
 #include <algorithm>
 
@@ -13,8 +14,6 @@ namespace {
 constexpr std::int64_t kRowsPerThread = 4;
 constexpr std::int64_t kFewBlocks = 2;
 constexpr std::int64_t kMaxBlocksY = 65535;
-
-std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 unsigned threadsFor(std::int64_t columns, unsigned most) {
   unsigned threads = 1;
