@@ -166,7 +166,8 @@ TEST(PlannedSavings, DecideBetweenOverlappingFusions) {
 TEST(WindowShapes, AreEqualWhereOnlyNamesDiffer) {
   const Graph graph =
       chain(DType::BF16, {16, 64}, {link("Dropout", "first"), link("Dropout", "second"), link("GELU", "third")});
-  const WindowShapes shapes(graph, {});
+  ShapeNumbers numbers;
+  const WindowShapes shapes(graph, {}, numbers);
   EXPECT_EQ(shapes.of({0}), shapes.of({1}));
   EXPECT_NE(shapes.of({1}), shapes.of({2}));
 }
