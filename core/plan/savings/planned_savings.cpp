@@ -24,6 +24,8 @@ namespace {
 /// The steps of a fusion differ, and those of the ops that share its tensors: their producers and consumers, behind
 /// views. Farther ops cost the same in both plans.
 constexpr int kHops = 4;
+/// The first consumers of a tensor: further ones cost the same in both plans as these do.
+constexpr int kMostReaders = 16;
 
 /// A scale that follows from the amax of the whole tensor takes a pass of its own, unless an earlier step found it.
 std::int64_t amaxBytes(const Step& step, const QuantizeWork& work) {
@@ -120,7 +122,7 @@ class PlannedSavings {
   /// With all ops of the entries that it touches. Entries that only these touch are cut: they are farther away, and
   /// entries of both passes may overlap along a whole chain.
   std::vector<NodeId> nodesOfWindow(const std::vector<NodeId>& place) const {
-    std::vector<NodeId> nodes = nodesAround(m_graph, place, kHops);
+    std::vector<NodeId> nodes = nodesAround(m_graph, place, kHops, kMostReaders);
     for (const auto& entries : {entriesOf(nodes, m_forward), entriesOf(nodes, m_backward)})
       for (const FusedOperation* entry : entries) nodes.insert(nodes.end(), entry->nodes.begin(), entry->nodes.end());
     std::ranges::sort(nodes);
