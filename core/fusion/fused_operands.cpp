@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -31,7 +32,8 @@ class FusedOperandPass {
         m_phase(phase),
         m_report(report),
         m_list(phase == Phase::Forward ? report.forward : report.backward),
-        m_entryOf(graph.nodes().size(), nullptr) {
+        m_entryOf(graph.nodes().size(), nullptr),
+        m_isFused(graph.nodes().size(), false) {
     for (const FusedOperation& entry : m_list)
       for (const NodeId id : entry.nodes) m_entryOf[static_cast<std::size_t>(id)] = &entry;
     if (phase == Phase::Forward) m_plainlySaved = plainlySaved();
@@ -147,8 +149,9 @@ class FusedOperandPass {
     const auto& [linear, type, slot] = reading.operand;
     const bool isAmaxOnly = attempt.rule->findsAmaxOnly;
     m_report.fusedOperands.push_back({linear, type, isAmaxOnly});
+    m_isFused[static_cast<std::size_t>(linear)] = true;
     m_taken.emplace(entryOf(maker), reading.value);
-    m_fusedReadings.push_back(reading);
+    m_fusedReaders[reading.value].push_back(reading.operand);
     const std::string& from = m_graph.node(maker).id;
     const std::string& to = m_graph.node(linear).id;
     attempt.explanation =
@@ -156,11 +159,7 @@ class FusedOperandPass {
                    : fmt::format("{} writes the quantized GEMM operand of {}.", from, to);
   }
 
-  bool isAlreadyFused(const GemmOperand& operand) const {
-    return std::ranges::any_of(m_report.fusedOperands, [&](const FusedOperand& fusedOperand) {
-      return fusedOperand.reader == operand.node && fusedOperand.type == operand.type;
-    });
-  }
+  bool isAlreadyFused(const GemmOperand& operand) const { return m_isFused[static_cast<std::size_t>(operand.node)]; }
 
   const FusedOperation* entryOf(NodeId id) const { return m_entryOf[static_cast<std::size_t>(id)]; }
 
@@ -292,10 +291,10 @@ class FusedOperandPass {
   bool isQuantizedFor(const Reading& reading) const {
     const TensorQuantizers& quantizers = quantizersFor(reading);
     if (quantizers.isDelayed()) return false;
-    return std::ranges::any_of(m_fusedReadings, [&](const Reading& other) {
-      return other.value == reading.value && other.operand.type == reading.operand.type &&
-             quantizersOf(m_graph.node(other.operand.node), other.operand.type) == quantizers;
-    });
+    const auto readers = m_fusedReaders.find(reading.value);
+    return readers != m_fusedReaders.end() && std::ranges::any_of(readers->second, [&](const GemmOperand& other) {
+             return quantizersOf(m_graph.node(other.node), other.type) == quantizers;
+           });
   }
 
   /// Does a GEMM also read the plain tensor?
@@ -326,7 +325,8 @@ class FusedOperandPass {
   std::vector<const FusedOperation*> m_entryOf;
   SortedSet<ValueId> m_plainlySaved;
   std::map<const FusedOperation*, ValueId> m_taken;
-  std::vector<Reading> m_fusedReadings;
+  std::vector<bool> m_isFused;  // by reader: its operand of this pass
+  std::unordered_map<ValueId, std::vector<GemmOperand>> m_fusedReaders;
 };
 
 }  // namespace

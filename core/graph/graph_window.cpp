@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <ranges>
 #include <utility>
 
 namespace fuseline {
@@ -72,13 +73,16 @@ class Window {
 
 }  // namespace
 
-std::vector<NodeId> nodesAround(const Graph& graph, const std::vector<NodeId>& from, int hops) {
+std::vector<NodeId> nodesAround(const Graph& graph, const std::vector<NodeId>& from, int hops, int mostReaders) {
   std::vector<bool> isFound(graph.nodes().size(), false);
   std::vector<NodeId> found;
   const auto add = [&](NodeId id) {
     if (id < 0 || isFound[static_cast<std::size_t>(id)]) return;
     isFound[static_cast<std::size_t>(id)] = true;
     found.push_back(id);
+  };
+  const auto addReaders = [&](const Value& value) {
+    for (const Use& use : value.uses | std::views::take(mostReaders)) add(use.node);
   };
   std::ranges::for_each(from, add);
   std::size_t begin = 0;
@@ -87,10 +91,9 @@ std::vector<NodeId> nodesAround(const Graph& graph, const std::vector<NodeId>& f
       const Node& node = graph.node(found[begin]);
       for (const ValueId input : node.inputs) {
         add(graph.value(input).producer);
-        for (const Use& use : graph.value(input).uses) add(use.node);
+        addReaders(graph.value(input));
       }
-      for (const ValueId output : node.outputs)
-        for (const Use& use : graph.value(output).uses) add(use.node);
+      for (const ValueId output : node.outputs) addReaders(graph.value(output));
     }
   std::ranges::sort(found);
   return found;

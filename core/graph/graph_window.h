@@ -4,14 +4,19 @@
 
 #include "core/graph/graph.h"
 
+#include <limits>
 #include <map>
 #include <optional>
 #include <vector>
 
 namespace fuseline {
 
-/// These nodes, and those that `hops` tensors lead to from them, in either direction; ascending.
-std::vector<NodeId> nodesAround(const Graph& graph, const std::vector<NodeId>& from, int hops);
+inline constexpr int kAllReaders = std::numeric_limits<int>::max();
+
+/// These nodes, and those that `hops` tensors lead to from them, in either direction; ascending. mostReaders: of one
+/// tensor, the first ones.
+std::vector<NodeId> nodesAround(const Graph& graph, const std::vector<NodeId>& from, int hops,
+                                int mostReaders = kAllReaders);
 
 /// The graph of these nodes, which are ascending. Tensors from outside are inputs, and tensors with consumers outside
 /// are outputs. Nodes keep their names, attributes and quantizers.

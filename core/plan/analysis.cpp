@@ -233,9 +233,9 @@ void addPlanNotes(const FusionOptions& fusion, Analysis& analysis) {
   warnOfWholeRows(analysis.documentGraph(), fusion.target.ranks, diagnostics);
 }
 
-void planStage(const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan) {
+void planStage(const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan, KnownSavings* known) {
   analysis.report.book = fusion.book;
-  Result<FusionReport> report = fuseByPlans(analysis.graph(), fusion, plan);
+  Result<FusionReport> report = fuseByPlans(analysis.graph(), fusion, plan, known);
   if (!report)
     analysis.lowered.diagnostics.push_back(
         {.code = "unknown-rule", .pointer = "/fusion", .message = report.error().message});

@@ -6,6 +6,8 @@
 
 namespace fuseline {
 
+struct KnownSavings;
+
 /// The graph with its recipe and the part of one rank, and their diagnostics.
 Analysis graphStage(const PipelineDocument& document, const AnalysisOptions& options,
                     const SourceMap* sourceMap = nullptr);
@@ -13,8 +15,9 @@ Analysis graphStage(const PipelineDocument& document, const AnalysisOptions& opt
 /// Options of the fuser for the graph of an analysis.
 FusionOptions fusionOptions(const PipelineDocument& document, const AnalysisOptions& options, const Analysis& analysis);
 
-/// Adds the report, the plans, and their diagnostics. Nothing is planned where there is an error.
-void planStage(const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan);
+/// Adds the report, the plans, and their diagnostics. Nothing is planned where there is an error. known: see
+/// fuseByPlans().
+void planStage(const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan, KnownSavings* known = nullptr);
 
 /// Adds this report of a graph without an error, its plans, and their diagnostics.
 void addPlans(FusionReport report, const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan);

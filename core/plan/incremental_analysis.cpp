@@ -13,6 +13,7 @@
 #include "core/plan/analysis_stages.h"
 #include "core/plan/incremental/spliced_report.h"
 #include "core/plan/savings/planned_savings.h"
+#include "core/plan/savings/window_shapes.h"
 
 #include <algorithm>
 #include <string>
@@ -28,6 +29,8 @@ namespace {
 constexpr int kHops = 4;
 /// Two windows of this size take as long as the graph of most pipelines.
 constexpr std::size_t kMostNodes = 400;
+/// Savings that are kept. A pipeline has some dozens, and every edit of an attribute adds a few.
+constexpr std::size_t kMostSavings = 20'000;
 
 bool isSame(const DeviceModel& a, const DeviceModel& b) {
   return a.bandwidthBytesPerSecond == b.bandwidthBytesPerSecond && a.launchSeconds == b.launchSeconds &&
@@ -51,29 +54,29 @@ std::vector<NodeId> windowNodes(const Analysis& analysis, const std::vector<Node
   return nodesAround(graph, nodes, kHops);
 }
 
-std::string planText(const Graph& graph, const FusionReport& report) {
-  const Plan plan = makePlan(graph, report);
+std::string planText(const Graph& graph, const FusionReport& report, const PlanOptions& options) {
+  const Plan plan = makePlan(graph, report, options);
   std::string text = toString(plan);
   for (const Step& step : plan.steps) text += fmt::format("{} {} {}\n", step.flops, step.bytesRead, step.bytesWritten);
   return text;
 }
 
 /// Everything that fusing and planning make of a graph.
-std::string outcomeOf(const Graph& graph, const FusionOptions& fusion) {
-  const Result<FusionReport> report = fuseByPlans(graph, fusion);
+std::string outcomeOf(const Graph& graph, const FusionOptions& fusion, const PlanOptions& plan, KnownSavings& known) {
+  const Result<FusionReport> report = fuseByPlans(graph, fusion, plan, &known);
   if (!report) return {};
-  return toJson(graph, *report).dump() + planText(graph, unfused(graph)) + planText(graph, *report);
+  return toJson(graph, *report).dump() + planText(graph, unfused(graph), plan) + planText(graph, *report, plan);
 }
 
 /// Does the plan of the earlier graph hold for the later one, which differs at these nodes? fusion: the options of
 /// both.
 bool isPlanKept(const Analysis& earlier, const Analysis& later, const std::vector<NodeId>& changed,
-                const FusionOptions& fusion) {
+                const FusionOptions& fusion, const PlanOptions& plan, KnownSavings& known) {
   if (changed.empty()) return true;
   if (changed.size() > kMostNodes) return false;
   const std::vector<NodeId> nodes = windowNodes(earlier, changed);
-  return nodes.size() <= kMostNodes &&
-         outcomeOf(windowOf(earlier.graph(), nodes), fusion) == outcomeOf(windowOf(later.graph(), nodes), fusion);
+  return nodes.size() <= kMostNodes && outcomeOf(windowOf(earlier.graph(), nodes), fusion, plan, known) ==
+                                           outcomeOf(windowOf(later.graph(), nodes), fusion, plan, known);
 }
 
 bool holdsText(const Json& value) {
@@ -204,12 +207,13 @@ std::optional<Analysis> IncrementalAnalysis::patched(const Neighborhood& before,
                                             std::move((*changed)[i].attributes), std::move((*changed)[i].operation));
   analysis.lowered.diagnostics.resize(m_numGraphProblems);
   const FusionOptions fusion = fusionOptions(m_document, options, analysis);
+  const PlanOptions plan{.overlapsCollectives = options.place.overlapsCollectives};
   m_changedOps.reset();
-  if (isPlanKept(*m_last, analysis, ids, fusion)) {
+  if (isPlanKept(*m_last, analysis, ids, fusion, plan, *m_known)) {
     addPlanNotes(fusion, analysis);
     if (areSame(analysis.lowered.diagnostics, m_last->lowered.diagnostics)) m_changedOps = before.ops;
   } else {
-    planStage(fusion, analysis, {.overlapsCollectives = options.place.overlapsCollectives});
+    planStage(fusion, analysis, plan, m_known.get());
     ++m_numComplete;
   }
   return analysis;
@@ -218,24 +222,25 @@ std::optional<Analysis> IncrementalAnalysis::patched(const Neighborhood& before,
 /// isSimilar: the last analysis is of a document with the same recipe and switches, for the same options.
 Analysis IncrementalAnalysis::analyzed(const AnalysisOptions& options, bool isSimilar) {
   m_changedOps.reset();
+  if (!isSimilar || m_known->savings.size() > kMostSavings) m_known = std::make_shared<KnownSavings>();
   Analysis analysis = graphStage(m_document, options);
   m_numGraphProblems = analysis.lowered.diagnostics.size();
   const FusionOptions fusion = fusionOptions(m_document, options, analysis);
   const bool isComparable = isSimilar && m_last->isRunnable() && !hasErrors(analysis.lowered.diagnostics);
   const auto changed = isComparable ? changedAttributes(m_last->graph(), analysis.graph()) : std::nullopt;
-  if (changed && isPlanKept(*m_last, analysis, *changed, fusion)) {
+  const PlanOptions plan{.overlapsCollectives = options.place.overlapsCollectives};
+  if (changed && isPlanKept(*m_last, analysis, *changed, fusion, plan, *m_known)) {
     planStageFrom(*m_last, fusion, analysis);
     return analysis;
   }
-  const PlanOptions plan{.overlapsCollectives = options.place.overlapsCollectives};
   const bool isOfOneRank = isComparable && options.place.ranks == 1;
   std::optional<FusionReport> report =
-      isOfOneRank ? splicedReport(*m_last, analysis.graph(), fusion, plan) : std::nullopt;
+      isOfOneRank ? splicedReport(*m_last, analysis.graph(), fusion, plan, *m_known) : std::nullopt;
   if (report) {
     addPlans(std::move(*report), fusion, analysis, plan);
     return analysis;
   }
-  planStage(fusion, analysis, plan);
+  planStage(fusion, analysis, plan, m_known.get());
   ++m_numComplete;
   return analysis;
 }

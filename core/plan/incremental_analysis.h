@@ -15,6 +15,8 @@
 
 namespace fuseline {
 
+struct KnownSavings;
+
 /// Options for a document: gains that runs measured are those of one pipeline.
 using OptionsFor = std::function<AnalysisOptions(const PipelineDocument&)>;
 
@@ -53,6 +55,7 @@ class IncrementalAnalysis {
   std::uint64_t m_settings = 0;
   std::shared_ptr<const Analysis> m_last;  // of m_document; nullptr: none yet
   std::size_t m_numGraphProblems = 0;      // diagnostics of m_last before those of its plan
+  std::shared_ptr<KnownSavings> m_known;   // of the options of m_last
   std::optional<std::set<std::string>> m_changedOps;
   int m_numComplete = 0;
 };

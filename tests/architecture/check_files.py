@@ -27,7 +27,7 @@ WITHOUT_README = {"__pycache__", "desktop", "examples", "golden", "guide", "icon
 GENERATED = {"summary.md"}
 
 # Larger than the limit when the check began. A number may only be lowered; nothing may be added.
-EXCEPTIONS = {"app/cli": 69, "core/export/onnx": 92, "ui/canvas": 98, "ui/window": 89}
+EXCEPTIONS = {"app/cli": 69, "core/export/onnx": 92, "ui/canvas": 96, "ui/window": 89}
 
 
 def comment_mark(path):

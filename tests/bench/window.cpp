@@ -28,11 +28,12 @@ constexpr int kBlockOps = 6;
 constexpr int kFrames = 120;
 constexpr int kEdits = 5;
 
-std::string textOf(Json pipeline) {
+std::string textOf(Json pipeline, const Json& positions = Json::object()) {
   pipeline["inputs"] = {{{"id", "x"}, {"dtype", "bf16"}, {"shape", {16, 64}}}};
   return Json{{"format", "fuseline-pipeline"},
               {"formatVersion", {{"major", 1}, {"minor", 0}}},
-              {"pipeline", std::move(pipeline)}}
+              {"pipeline", std::move(pipeline)},
+              {"view", {{"positions", positions}}}}
       .dump();
 }
 
@@ -59,8 +60,7 @@ std::string pipelineOf(int numOps, bool hasPositions) {
     wires.push_back({name + "save.extra", name + "add.extra"});
   }
   Json pipeline = {{"ops", std::move(ops)}, {"wires", std::move(wires)}, {"outputs", {{{"id", "y"}, {"from", last}}}}};
-  if (hasPositions) pipeline["view"] = {{"positions", std::move(positions)}};
-  return textOf(std::move(pipeline));
+  return hasPositions ? textOf(std::move(pipeline), positions) : textOf(std::move(pipeline));
 }
 
 /// Branches of a norm and an activation that all read the input.

@@ -56,6 +56,7 @@ class LargePipelinesTest : public QObject {
   void lanesKeepTheMainLineStraight();
   void aVeryLongChainIsLaidOutWithoutOverlaps();
   void anEditKeepsTheItemsOfOthers();
+  void aPlannedEditIsShownAsByANewCanvas();
   void anAttributeKeepsThePlanAndItsPanes();
   void aProblemOfAnAttributeIsOnItsNode();
   void canceledPlanningKeepsThePlanUntilItIsWanted();
@@ -354,6 +355,26 @@ class ImpatientUser : public QObject {
 };
 
 }  // namespace
+
+/// Wires and hulls follow with the plan, all at once.
+void LargePipelinesTest::aPlannedEditIsShownAsByANewCanvas() {
+  Fixture f(layers(20));
+  QVERIFY(waitForAnalysis(f.session));
+  GraphScene& scene = f.window.scene();
+  for (const char* op : {"gate3", "norm7", "add12"}) {
+    scene.scope().select({QString::fromLatin1(op)});
+    scene.commands().removeSelected(Reconnect::Yes);
+    QVERIFY(waitForAnalysis(f.session));
+    const GraphScene whole(f.session, f.theme);
+    QVERIFY(std::ranges::equal(scene.links(), whole.links(), [](const LinkItem* one, const LinkItem* other) {
+      return one->link() == other->link() && one->path() == other->path() && one->labelArea() == other->labelArea();
+    }));
+    QVERIFY(std::ranges::equal(scene.canvasItems().hulls(), whole.canvasItems().hulls(),
+                               [](const HullItem* one, const HullItem* other) {
+                                 return one->look() == other->look() && one->outlineRect() == other->outlineRect();
+                               }));
+  }
+}
 
 /// Hulls, wires and nodes: all but the look of the op stays.
 void LargePipelinesTest::anEditKeepsTheItemsOfOthers() {

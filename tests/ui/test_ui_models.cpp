@@ -240,10 +240,13 @@ void ModelsTest::changesWithinTheNoiseAreMarked() {
   QCOMPARE(changeText(change, ChangeUnit::Percent, ms), QStringLiteral("~ +1.0 %"));
   QCOMPARE(changeText(change, ChangeUnit::Amount, ms), QStringLiteral("~ +0.040"));
   QCOMPARE(changeInterval(change), QStringLiteral("+1.0 % (95 % interval -2.0 % to +4.0 %)"));
+  QCOMPARE(changeStrength(change), 0.0);
   change.change.low = 1.005;
+  QVERIFY(changeStrength(change) > 0.0 && changeStrength(change) < 0.1);
   QCOMPARE(changeText(change, ChangeUnit::Ratio, ms), QStringLiteral("▲ 1.010×"));
   change.change = {1079.411, 1000.0, 1100.0};
   QCOMPARE(changeText(change, ChangeUnit::Percent, ms), QStringLiteral("▲ ×1079"));
+  QCOMPARE(changeStrength(change), 1.0);
   change.base.count = 0;
   QCOMPARE(changeText(change, ChangeUnit::Amount, ms), QStringLiteral("new"));
   QVERIFY(!changeValue(change, ChangeUnit::Percent));

@@ -148,6 +148,9 @@ void TimingsTest::furtherColumnsDescribeAStep() {
   QCOMPARE(cell(Column::KernelColumn), QStringLiteral("SomeKernel"));
   const QModelIndex part = model.index(0, Column::ShareColumn, model.index(1, 0));
   QCOMPARE(part.data().toString(), QStringLiteral("28.6"));  // act: 2.4 of 8.4
+  model.setTimeUnit(ColumnUnit{"us", 1e3});
+  QCOMPARE(model.headerData(Column::FusedColumn, Qt::Horizontal).toString(), QStringLiteral("Fused (µs)"));
+  QCOMPARE(cell(Column::FusedColumn), QStringLiteral("4800"));
 }
 
 void TimingsTest::theLongestStepComesFirst() {

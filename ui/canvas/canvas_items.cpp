@@ -7,6 +7,9 @@
 #include "ui/canvas/metrics.h"
 #include "ui/numerics/quantizer_chip.h"
 #include "ui/session/edits.h"
+#include "ui/session/large_pipeline.h"
+#include "ui/session/last_edits.h"
+#include "ui/session/plan_steps.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/free_places.h"
 
@@ -18,14 +21,6 @@
 namespace fuseline::ui {
 
 namespace {
-
-/// Everything that the automatic layout depends on.
-std::string structureOf(const PipelineDocument& document, const std::vector<NodeLook>& looks) {
-  std::string text;
-  for (const NodeLook& look : looks) text += look.id + "/" + std::to_string(look.size().height()) + ";";
-  for (const Link& link : linksOf(document)) text += toString(link.from) + ">" + toString(link.to) + ";";
-  return text;
-}
 
 /// Every paint of the canvas asks for them.
 void noteLegends(CanvasItems::Shown& shown, const CanvasItems::Looks& looks) {
@@ -108,6 +103,9 @@ std::vector<Item*> renewed(const std::vector<Item*>& items, const std::vector<Sh
   return after;
 }
 
+/// In a large pipeline everything is placed once, with the plan of the edit, unless something that was there moves.
+bool waitsForPlan(const Session& session) { return isLarge(session) && session.plan().isAnalysing(); }
+
 using Nodes = std::map<std::string, NodeItem*>;
 
 /// In the order of the nodes.
@@ -151,6 +149,7 @@ CanvasItems::CanvasItems(QGraphicsScene& scene, Session& session, const CanvasSc
       m_session(session),
       m_scope(scope),
       m_theme(theme),
+      m_places(scope),
       m_reroutes(std::make_unique<RerouteLayer>(scene, scope, theme)) {
   connect(m_reroutes.get(), &RerouteLayer::moved, this, [this] {
     for (LinkItem* item : m_links)
@@ -159,6 +158,9 @@ CanvasItems::CanvasItems(QGraphicsScene& scene, Session& session, const CanvasSc
   connect(&session.runner(), &Runner::finished, this, [this] {
     m_hullsOf = {};  // the figures on their labels are others
     syncHulls();
+  });
+  connect(&PlanSteps::of(session.plan()), &PlanSteps::canceled, this, [this] {
+    if (m_arePlacesOld) followNodes();
   });
 }
 
@@ -224,33 +226,34 @@ std::vector<Link> CanvasItems::selectedWires() const {
   return links;
 }
 
-std::vector<Edit> CanvasItems::missingPlaces() const {
-  std::map<std::string, Position> missing = m_positions;
-  for (const auto& [id, place] : m_scope.closedDocument().positions()) missing.erase(id);
-  std::vector<Edit> edits;
-  for (const auto& [id, place] : missing) edits.push_back(MoveNode{.id = id, .position = place});
-  return edits;
-}
-
 // ---------------------------------------------------------------------------------------------------------- syncing
 
 /// Routes, labels and outlines are computed again where something moved: most edits change the look of a node only.
 void CanvasItems::sync(const Looks& looks, const std::function<bool(const NodeItem&)>& isInHand) {
   noteLegends(m_shown, looks);
-  bool isMoved = syncNodes(looks);
+  m_addedNodes.clear();
+  const bool haveNodesChanged = syncNodes(looks);
   const bool haveLinksChanged = syncLinks();
-  m_isStructureNew = m_isStructureNew || isMoved || haveLinksChanged;
-  syncPositions(looks);
+  m_isStructureNew = m_isStructureNew || haveNodesChanged || haveLinksChanged;
+  m_places.sync(looks, std::exchange(m_isStructureNew, false), LastEdits::of(m_session.pipeline()).has_value());
+  bool isMoved = false;
   for (const auto& [id, item] : m_nodes)
-    if (!isInHand(*item)) isMoved = isMovedTo(*item, m_positions[id]) || isMoved;
+    if (!isInHand(*item)) isMoved = (isMovedTo(*item, m_places.of(id)) && !m_addedNodes.contains(item)) || isMoved;
   isMoved = m_reroutes->sync(m_links) || isMoved;
   const bool haveHullsChanged = syncHullLooks();
-  if (isMoved || haveHullsChanged) {
-    ++m_shown.revision;
-    placeHulls();
-  }
-  if (isMoved || haveHullsChanged || haveLinksChanged) placeLinks();
+  if (haveNodesChanged || isMoved || haveHullsChanged) ++m_shown.revision;
+  m_arePlacesOld = m_arePlacesOld || haveNodesChanged || haveLinksChanged || isMoved || haveHullsChanged;
+  if (m_arePlacesOld && (isMoved || !waitsForPlan(m_session))) placeAll();
+  if (m_arePlacesOld)
+    for (LinkItem* item : m_links)
+      if (item->path().isEmpty()) placeLink(*item, m_nodes, *m_reroutes, m_wires);
   syncBorders();
+}
+
+void CanvasItems::placeAll() {
+  placeHulls();
+  placeLinks();
+  m_arePlacesOld = false;
 }
 
 bool CanvasItems::syncOnly(const std::vector<NodeLook>& looks) {
@@ -259,7 +262,7 @@ bool CanvasItems::syncOnly(const std::vector<NodeLook>& looks) {
     return item && item->look().inputs == look.inputs && item->look().outputs == look.outputs &&
            item->look().size() == look.size();
   };
-  if (!std::ranges::all_of(looks, hasSamePorts)) return false;
+  if (m_arePlacesOld || !std::ranges::all_of(looks, hasSamePorts)) return false;
   for (const NodeLook& look : looks)
     if (node(look.id)->setLook(look)) ++m_shown.revision;
   m_tensorsOf = m_scope.analysis();
@@ -295,6 +298,7 @@ void CanvasItems::replaceNodes(const Looks& looks) {
     if (!item) {
       item = new NodeItem(*look, m_theme);
       m_scene.addItem(item);
+      m_addedNodes.insert(item);
     } else if (look != &item->look()) {
       item->setLook(*look);
     }
@@ -305,24 +309,6 @@ void CanvasItems::replaceNodes(const Looks& looks) {
     if (!kept.contains(id)) delete item;
   }
   m_nodes = std::move(kept);
-}
-
-void CanvasItems::syncPositions(const Looks& looks) {
-  const PipelineDocument& document = m_scope.document();
-  if (!m_isStructureNew && document.positions() == m_givenPositions) return;
-  m_givenPositions = document.positions();
-  m_positions.clear();
-  for (const auto& [id, position] : m_givenPositions) m_positions[id] = position;
-  if (!std::ranges::all_of(looks, [&](const NodeLook* look) { return m_positions.contains(look->id); })) {
-    std::vector<NodeLook> all;
-    for (const NodeLook* look : looks) all.push_back(*look);
-    const std::string structure = structureOf(document, all);
-    if (structure != m_automaticFor) m_automatic = autoLayout(document, all);
-    m_automaticFor = structure;
-    m_positions.insert(m_automatic.begin(), m_automatic.end());
-    if (m_scope.isInside()) placePorts(m_positions, document);
-  }
-  m_isStructureNew = false;
 }
 
 bool CanvasItems::syncLinks() {
@@ -378,8 +364,7 @@ void CanvasItems::syncBorders() {
 }
 
 void CanvasItems::followNodes() {
-  placeHulls();
-  placeLinks();
+  placeAll();
   placeBorders();
 }
 

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ui/canvas/auto_layout.h"
 #include "ui/canvas/border_item.h"
 #include "ui/canvas/canvas_scope.h"
 #include "ui/canvas/hull_item.h"
 #include "ui/canvas/link_item.h"
 #include "ui/canvas/node_item.h"
+#include "ui/canvas/places/node_places.h"
 #include "ui/canvas/reroutes/reroute_layer.h"
 #include "ui/canvas/wire_route.h"
 #include "ui/layout/box_index.h"
@@ -38,9 +38,9 @@ class CanvasItems : public QObject {
   const std::vector<HullItem*>& hulls() const { return m_hulls; }
   const std::vector<BorderItem*>& borders() const { return m_borders; }
   /// Where nodes stand: as in the document, or automatic.
-  const std::map<std::string, Position>& positions() const { return m_positions; }
+  const std::map<std::string, Position>& positions() const { return m_places.all(); }
   /// Edits that store the automatically computed positions, so that nodes stay in place when others are added.
-  std::vector<Edit> missingPlaces() const;
+  std::vector<Edit> missingPlaces() const { return m_places.missing(); }
 
   NodeItem* node(const std::string& id) const;
   /// The node whose box is here; empty: there is none.
@@ -88,12 +88,12 @@ class CanvasItems : public QObject {
   /// Whether a node came, went or has another size.
   bool syncNodes(const Looks& looks);
   void replaceNodes(const Looks& looks);
-  void syncPositions(const Looks& looks);
   /// Whether a wire came, went, or carries another tensor.
   bool syncLinks();
   /// Whether another fusion is shown, or one of them says something else.
   bool syncHullLooks();
   void syncBorders();
+  void placeAll();
   void placeLinks();
   void placeLabels();
   void placeHulls();
@@ -105,18 +105,17 @@ class CanvasItems : public QObject {
   const CanvasScope& m_scope;
   const Theme& m_theme;
   std::map<std::string, NodeItem*> m_nodes;
-  std::vector<NodeItem*> m_nodesInOrder;  // of the looks
+  std::vector<NodeItem*> m_nodesInOrder;   // of the looks
+  std::set<const NodeItem*> m_addedNodes;  // by the last sync
   Shown m_shown;
+  NodePlaces m_places;
   const std::unique_ptr<RerouteLayer> m_reroutes;
   std::vector<LinkItem*> m_links;
   WireRoutes m_wires;
   std::vector<HullItem*> m_hulls;
   std::vector<BorderItem*> m_borders;
-  std::map<std::string, Position> m_positions;
-  std::vector<std::pair<std::string, Position>> m_givenPositions;  // those of the document
-  NodePositions m_automatic;
-  std::string m_automaticFor;    // the structure that m_automatic was made for
   bool m_isStructureNew = true;  // since that was compared
+  bool m_arePlacesOld = false;   // those of hulls, wires and their labels
   HullSource m_hullsOf;
   std::shared_ptr<const Analysis> m_tensorsOf;  // that wires show
   HullFilter m_hullFilter = HullFilter::Both;

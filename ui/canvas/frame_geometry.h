@@ -4,7 +4,7 @@
 
 #include "core/document/document.h"
 #include "ui/canvas/arrange.h"
-#include "ui/canvas/auto_layout.h"
+#include "ui/canvas/places/auto_layout.h"
 
 #include <QRect>
 

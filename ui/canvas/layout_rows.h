@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ui/canvas/auto_layout.h"
 #include "ui/canvas/metrics.h"
+#include "ui/canvas/places/auto_layout.h"
 
 namespace fuseline::ui {
 

@@ -48,6 +48,11 @@ QFont fittedFont(QFont font, const QString& text, double widthPx, double least) 
   return font;
 }
 
+QFont sizedFont(QFont font, double factor) {
+  font.setPointSizeF(font.pointSizeF() * factor);
+  return font;
+}
+
 QPainterPath roundedBox(const QRectF& box, double radius) {
   QPainterPath path;
   path.addRoundedRect(box, radius, radius);
@@ -94,9 +99,12 @@ void drawFarTitle(QPainter& painter, const QRectF& area, const QString& title) {
   const QString widest =
       *std::ranges::max_element(parts, {}, [&](const QString& part) { return metrics.horizontalAdvance(part); });
   painter.setFont(fittedFont(painter.font(), widest, area.width(), 0.6));
+  constexpr int kWrapped = static_cast<int>(Qt::AlignCenter | Qt::TextWordWrap);
+  const double height = QFontMetricsF(painter.font()).boundingRect(area, kWrapped, title).height();
+  if (height > area.height()) painter.setFont(sizedFont(painter.font(), area.height() / height));
   const QFontMetricsF fitted(painter.font());
   if (fitted.horizontalAdvance(widest) <= area.width())
-    painter.drawText(area, static_cast<int>(Qt::AlignCenter | Qt::TextWordWrap), title);
+    painter.drawText(area, kWrapped, title);
   else
     painter.drawText(area, Qt::AlignCenter, fitted.elidedText(title, Qt::ElideRight, area.width()));
 }

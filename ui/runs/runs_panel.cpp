@@ -48,6 +48,7 @@ RunsPanel::RunsPanel(Session& session, const Theme& theme, QWidget* parent)
   layout->addWidget(m_view, 1);
   layout->addWidget(m_empty, 1);
   layout->addWidget(m_problem);
+  layout->addLayout(makeFoot());
   connect(m_history, &RunHistory::changed, this, &RunsPanel::refresh);
   connect(m_history, &RunHistory::keepsRunsChanged, this, &RunsPanel::refreshKeep);
   connect(&session.pipeline(), &OpenPipeline::changed, this, &RunsPanel::refreshKeep);
@@ -112,9 +113,16 @@ QLayout* RunsPanel::makeHead() {
     row->addWidget(button);
   }
   row->addStretch(1);
-  row->addWidget(m_place);
-  row->addSpacing(10);
+  return row;
+}
+
+/// Where runs are kept.
+QLayout* RunsPanel::makeFoot() {
+  auto* row = new QHBoxLayout;
+  row->setContentsMargins(8, 2, 10, 4);
+  row->setSpacing(10);
   row->addWidget(m_keep);
+  row->addWidget(m_place, 1);
   return row;
 }
 

@@ -34,6 +34,7 @@ class RunsPanel : public QWidget {
   void createActions();
   void createView();
   QLayout* makeHead();
+  QLayout* makeFoot();
   void refresh();
   void refreshCurrent();
   void refreshKeep();

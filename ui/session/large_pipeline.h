@@ -7,7 +7,7 @@
 namespace fuseline::ui {
 
 inline bool isLarge(const Session& session) {
-  constexpr std::size_t kManyOps = 1000;
+  constexpr std::size_t kManyOps = 100;
   return session.pipeline().document().ops().size() > kManyOps;
 }
 

@@ -5,6 +5,7 @@
 #include "ui/theme/format.h"
 #include "ui/widgets/translated.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace fuseline::ui {
@@ -59,6 +60,10 @@ QString changeInterval(const MetricChange& change) {
   if (ratio.low == ratio.high) return percentText(ratio.median);
   return QStringLiteral("%1 (95 % interval %2 to %3)")
       .arg(percentText(ratio.median), percentText(ratio.low), percentText(ratio.high));
+}
+
+double changeStrength(const MetricChange& change) {
+  return hasImproved(change) ? std::min(1.0, std::abs(std::log2(change.change.median))) : 0.0;
 }
 
 }  // namespace fuseline::ui

@@ -19,6 +19,8 @@ enum class ChangeUnit { Percent, Amount, Ratio };
 QString changeText(const MetricChange& change, ChangeUnit unit, const ColumnUnit& time);
 /// Sort key of a change; nullopt if one of the runs does not have it.
 std::optional<double> changeValue(const MetricChange& change, ChangeUnit unit);
+/// 0 within the noise, up to 1 for a factor of two and more.
+double changeStrength(const MetricChange& change);
 /// "-5.0 % (95 % interval -6.1 % to -4.2 %)"; without the interval where nothing scatters.
 QString changeInterval(const MetricChange& change);
 

@@ -106,6 +106,14 @@ std::string totalLabel(const std::string& total, const std::string& endToEndLabe
   return total == "saved" ? kSavedLabel : "";
 }
 
+/// Behind a change, the fuller the larger it is.
+QVariant tintOf(const MetricChange& change, QColor color) {
+  constexpr double kFullest = 0.25;  // so that the text can be read
+  const double strength = changeStrength(change);
+  color.setAlphaF(static_cast<float>(kFullest * strength));
+  return strength > 0.0 ? QVariant(color) : QVariant();
+}
+
 }  // namespace
 
 TimingsModel::TimingsModel(const Theme& theme, QObject* parent) : QAbstractItemModel(parent), m_theme(theme) {}
@@ -168,7 +176,8 @@ void TimingsModel::chooseUnits(const Comparison& comparison) {
     std::ranges::for_each(group.parts, note);
   }
   const ComparisonUnits units = unitsOf(comparison);
-  m_units = {.time = units.time,
+  m_fittingTime = units.time;
+  m_units = {.time = m_chosenTime.value_or(m_fittingTime),
              .saved = units.bytes,
              .traffic = byteUnitFor(static_cast<double>(largest.bytes)),
              .wire = byteUnitFor(static_cast<double>(largest.wireBytes)),
@@ -256,6 +265,14 @@ void TimingsModel::setChangeUnit(ChangeUnit unit) {
   m_units.change = unit;
   tellColumns(BaselineColumn, LastBaselineColumn);
   Q_EMIT headerDataChanged(Qt::Horizontal, BaselineColumn, LastBaselineColumn);
+}
+
+void TimingsModel::setTimeUnit(std::optional<ColumnUnit> unit) {
+  m_chosenTime = unit;
+  m_units.time = unit.value_or(m_fittingTime);
+  if (m_groups.empty()) return;
+  tellColumns(0, columnCount() - 1);
+  Q_EMIT headerDataChanged(Qt::Horizontal, 0, columnCount() - 1);
 }
 
 // --------------------------------------------------------------------------------------------------------------- notes
@@ -394,6 +411,12 @@ QVariant TimingsModel::foreground(const QModelIndex& index) const {
   return row.times.speedup.median > 1.0 ? colors.good : colors.warning;
 }
 
+QVariant TimingsModel::background(const QModelIndex& index) const {
+  const int slot = columnAt(index.column()).slot;
+  const auto change = slot < 0 ? std::nullopt : rowAt(index).changes[static_cast<std::size_t>(slot)];
+  return change ? tintOf(*change, foreground(index).value<QColor>()) : QVariant();
+}
+
 QVariant TimingsModel::font(const QModelIndex& index) const {
   const bool isHeavy = index.internalId() == kTopLevel && (groupAt(index).isFooter || rowAt(index).times.isFused);
   const bool isSlanted = m_isStale && !columnAt(index.column()).isOfWords();
@@ -441,6 +464,7 @@ QVariant TimingsModel::data(const QModelIndex& index, int role) const {
     case Qt::TextAlignmentRole: return static_cast<int>(alignmentOf(index.column()));
     case Qt::FontRole: return font(index);
     case Qt::ForegroundRole: return foreground(index);
+    case Qt::BackgroundRole: return background(index);
     case ShareRole: return share(index);
     case SortRole: return sortKey(index);
     case FooterRole: return groupAt(index).isFooter;

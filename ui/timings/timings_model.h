@@ -41,6 +41,8 @@ class TimingsModel : public QAbstractItemModel {
   void setComparisons(std::vector<ComparedBaseline> comparisons);
   void setChangeUnit(ChangeUnit unit);
   ChangeUnit changeUnit() const { return m_units.change; }
+  /// nullopt: that of the longest time.
+  void setTimeUnit(std::optional<ColumnUnit> unit);
   /// After setRecord(): what the user says of its steps, and of those that are gone.
   void setNotes(const RunRecord& record);
   void clear();
@@ -79,6 +81,7 @@ class TimingsModel : public QAbstractItemModel {
   QVariant sortKey(const QModelIndex& index) const;
   QVariant share(const QModelIndex& index) const;
   QVariant foreground(const QModelIndex& index) const;
+  QVariant background(const QModelIndex& index) const;
   QVariant font(const QModelIndex& index) const;
   QString tip(const QModelIndex& index) const;
   void compare(const ComparedBaseline& compared);
@@ -98,6 +101,8 @@ class TimingsModel : public QAbstractItemModel {
   std::vector<Group> m_groups;
   std::vector<ComparedBaseline> m_comparisons;
   TimingsUnits m_units;
+  ColumnUnit m_fittingTime;  // the unit of the longest time
+  std::optional<ColumnUnit> m_chosenTime;
   std::string m_endToEndLabel;
   double m_longestNs = 0;
   bool m_isStale = false;

@@ -9,6 +9,7 @@
 #include "ui/runs/run_notes.h"
 #include "ui/session/baselines.h"
 #include "ui/theme/format.h"
+#include "ui/timings/time_unit_menu.h"
 #include "ui/widgets/expression_edit.h"
 #include "ui/widgets/roomy_delegate.h"
 #include "ui/widgets/table_copying.h"
@@ -320,7 +321,10 @@ void TimingsPanel::createView() {
   m_model->setChangeUnit(m_baselineBar->unit());
   makeCopyable(*m_view);
   m_view->addAction(m_editNote);
-  m_view->addActions({m_columns.sorter()->menuAction(), m_columns.chooser()->menuAction()});
+  auto* const units = new TimeUnitMenu(m_isKept, this);
+  connect(units, &TimeUnitMenu::unitChanged, this, [this, units] { m_model->setTimeUnit(units->unit()); });
+  m_model->setTimeUnit(units->unit());
+  m_view->addActions({m_columns.sorter()->menuAction(), m_columns.chooser()->menuAction(), units->menuAction()});
 }
 
 void TimingsPanel::refresh() {

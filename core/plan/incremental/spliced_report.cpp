@@ -65,14 +65,14 @@ class Splice {
   Splice(const Analysis& earlier, const Graph& later, GraphMatch match)
       : m_earlier(earlier), m_later(later), m_match(std::move(match)) {}
 
-  std::optional<FusionReport> report(const FusionOptions& fusion, const PlanOptions& plan) && {
+  std::optional<FusionReport> report(const FusionOptions& fusion, const PlanOptions& plan, KnownSavings& known) && {
     if (m_match.changedLater.size() > kMostNodes || m_match.changedEarlier.size() > kMostNodes) return std::nullopt;
     const Zone near = grown({m_match.changedEarlier, m_match.changedLater}, kHops);
     const Zone core = grown(withChains(near), 0);
     const Zone ring = grown(core, kHops);
     m_window = grown(withChains(ring), kHops).later;
     if (m_window.size() > kMostNodes) return std::nullopt;
-    const Result<FusionReport> window = fuseByPlans(windowOf(m_later, m_window), fusion, plan);
+    const Result<FusionReport> window = fuseByPlans(windowOf(m_later, m_window), fusion, plan, &known);
     if (!window) return std::nullopt;
     setFlags(core, ring);
     return spliced(*window, fusion.rules ? *fusion.rules : builtinRules());
@@ -171,10 +171,10 @@ class Splice {
 }  // namespace
 
 std::optional<FusionReport> splicedReport(const Analysis& earlier, const Graph& later, const FusionOptions& fusion,
-                                          const PlanOptions& plan) {
+                                          const PlanOptions& plan, KnownSavings& known) {
   std::optional<GraphMatch> match = matchGraphs(earlier.graph(), later);
   if (!match) return std::nullopt;
-  return Splice(earlier, later, std::move(*match)).report(fusion, plan);
+  return Splice(earlier, later, std::move(*match)).report(fusion, plan, known);
 }
 
 }  // namespace fuseline

@@ -8,9 +8,12 @@
 
 namespace fuseline {
 
-/// Equal to fuseByPlans() of the later graph. `earlier` has no error, and was fused with the same options.
+struct KnownSavings;
+
+/// Equal to fuseByPlans() of the later graph. `earlier` has no error, and was fused with the same options, as were the
+/// graphs of `known`.
 /// nullopt: the graphs differ in too many places, or the edit changes fusions far away from it.
 std::optional<FusionReport> splicedReport(const Analysis& earlier, const Graph& later, const FusionOptions& fusion,
-                                          const PlanOptions& plan);
+                                          const PlanOptions& plan, KnownSavings& known);
 
 }  // namespace fuseline

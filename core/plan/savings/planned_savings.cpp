@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -25,6 +24,8 @@ namespace {
 /// The steps of a fusion differ, and those of the ops that share its tensors: their producers and consumers, behind
 /// views. Farther ops cost the same in both plans.
 constexpr int kHops = 4;
+/// The first consumers of a tensor: further ones cost the same in both plans as these do.
+constexpr int kMostReaders = 16;
 
 /// A scale that follows from the amax of the whole tensor takes a pass of its own, unless an earlier step found it.
 std::int64_t amaxBytes(const Step& step, const QuantizeWork& work) {
@@ -46,22 +47,14 @@ Saving& operator+=(Saving& a, const Saving& b) {
   return a;
 }
 
-/// FNV-1a.
-struct ShapeHash {
-  std::size_t operator()(const WindowShape& shape) const {
-    std::uint64_t hash = 0xcbf29ce484222325;
-    for (const int part : shape) hash = (hash ^ static_cast<std::uint32_t>(part)) * 0x100000001b3;
-    return hash;
-  }
-};
-
 class PlannedSavings {
  public:
-  PlannedSavings(const Graph& graph, FusionOptions fusion, const PlanOptions& options)
+  PlannedSavings(const Graph& graph, FusionOptions fusion, const PlanOptions& options, KnownSavings& known)
       : m_graph(graph),
         m_fusion(std::move(fusion)),
         m_options(options),
-        m_shapes(graph, m_fusion.switches),
+        m_known(known),
+        m_shapes(graph, m_fusion.switches, known.numbers),
         m_forward(graph.nodes().size(), nullptr),
         m_backward(graph.nodes().size(), nullptr) {}
 
@@ -101,7 +94,7 @@ class PlannedSavings {
 
   std::optional<Saving> saving(const FusionPlace& place, Check check, const AttributesByNode& repaired) {
     const std::vector<NodeId> nodes = nodesOfWindow(place.nodes);
-    const auto [known, isNew] = m_planned.try_emplace(shapeOf(place, nodes, check, repaired));
+    const auto [known, isNew] = m_known.savings.try_emplace(shapeOf(place, nodes, check, repaired));
     if (isNew) known->second = planned(place, nodes, check, repaired);
     return known->second;
   }
@@ -111,7 +104,7 @@ class PlannedSavings {
                       const AttributesByNode& repaired) {
     WindowShape shape = m_shapes.of(nodes);
     const auto add = [&](const FusionRule* rule, const std::vector<NodeId>& members) {
-      shape.insert(shape.end(), {-1, m_rules.of(rule)});
+      shape.insert(shape.end(), {-1, m_known.rules.of(rule)});
       for (const NodeId id : members) shape.push_back(mapped(nodes, id));
     };
     for (const EntryOwners* const owners : {&m_forward, &m_backward}) {
@@ -122,14 +115,14 @@ class PlannedSavings {
     shape.push_back(-1 - static_cast<int>(check));
     for (const auto& [id, attributes] : repaired)
       for (const auto& [name, value] : attributes)
-        shape.insert(shape.end(), {mapped(nodes, id), m_edits.of(name + '=' + toString(value))});
+        shape.insert(shape.end(), {mapped(nodes, id), m_known.edits.of(name + '=' + toString(value))});
     return shape;
   }
 
   /// With all ops of the entries that it touches. Entries that only these touch are cut: they are farther away, and
   /// entries of both passes may overlap along a whole chain.
   std::vector<NodeId> nodesOfWindow(const std::vector<NodeId>& place) const {
-    std::vector<NodeId> nodes = nodesAround(m_graph, place, kHops);
+    std::vector<NodeId> nodes = nodesAround(m_graph, place, kHops, kMostReaders);
     for (const auto& entries : {entriesOf(nodes, m_forward), entriesOf(nodes, m_backward)})
       for (const FusedOperation* entry : entries) nodes.insert(nodes.end(), entry->nodes.begin(), entry->nodes.end());
     std::ranges::sort(nodes);
@@ -200,13 +193,11 @@ class PlannedSavings {
   const Graph& m_graph;
   FusionOptions m_fusion;
   const PlanOptions& m_options;
+  KnownSavings& m_known;
   WindowShapes m_shapes;
-  Numbering<const FusionRule*> m_rules;
-  Numbering<std::string> m_edits;
   EntryOwners m_forward;
   EntryOwners m_backward;
   bool m_isFused = false;
-  std::unordered_map<WindowShape, std::optional<Saving>, ShapeHash> m_planned;
 };
 
 }  // namespace
@@ -228,8 +219,10 @@ Saving costOf(const Plan& plan, const Capabilities& device) {
   return cost;
 }
 
-Result<FusionReport> fuseByPlans(const Graph& graph, FusionOptions fusion, const PlanOptions& options) {
-  PlannedSavings planned(graph, fusion, options);
+Result<FusionReport> fuseByPlans(const Graph& graph, FusionOptions fusion, const PlanOptions& options,
+                                 KnownSavings* known) {
+  KnownSavings own;
+  PlannedSavings planned(graph, fusion, options, known ? *known : own);
   fusion.predictor = [&](const Match& match) { return planned.ofLegal(match); };
   Result<FusionReport> report = fuse(graph, fusion);
   if (!report) return report;

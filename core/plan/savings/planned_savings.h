@@ -8,6 +8,8 @@
 
 namespace fuseline {
 
+struct KnownSavings;
+
 /// Minimum traffic of a step, with a second read where a scale follows from the amax of a whole tensor; and one launch.
 Saving costOf(const Step& step);
 /// The work of one run of the plan, with the extra costs of the device's kernels.
@@ -17,7 +19,9 @@ Saving costOf(const Plan& plan, const Capabilities& device = {});
 /// is fused. The report then has the difference that each applied fusion makes to the plan, and the one that a missed
 /// fusion would make in place of the fusions that have its ops. Missed ones that would be legal then, or after an edit
 /// of one attribute, are planned; the others keep the estimate of the fuser.
+/// known: savings that need not be planned again, and those that are found; nullptr: none are kept.
 /// Errors: those of fuse().
-Result<FusionReport> fuseByPlans(const Graph& graph, FusionOptions fusion, const PlanOptions& options = {});
+Result<FusionReport> fuseByPlans(const Graph& graph, FusionOptions fusion, const PlanOptions& options = {},
+                                 KnownSavings* known = nullptr);
 
 }  // namespace fuseline

@@ -6,6 +6,7 @@
 #include "core/support/to_index.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -42,14 +43,19 @@ std::string switchText(const Node& node, const RuleSwitches& switches) {
 
 }  // namespace
 
-WindowShapes::WindowShapes(const Graph& graph, const RuleSwitches& switches) : m_graph(graph) {
-  std::vector<LinearQuantizers> quantizers;
-  Numbering<std::string> ops;
+/// FNV-1a.
+std::size_t ShapeHash::operator()(const WindowShape& shape) const {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const int part : shape) hash = (hash ^ static_cast<std::uint32_t>(part)) * 0x100000001b3;
+  return hash;
+}
+
+WindowShapes::WindowShapes(const Graph& graph, const RuleSwitches& switches, ShapeNumbers& numbers) : m_graph(graph) {
   for (const Node& node : graph.nodes())
-    m_ops.push_back(ops.of(opText(node, quantizersNumber(node.quantizers, quantizers)) + switchText(node, switches)));
-  Numbering<std::string> specs;
+    m_ops.push_back(numbers.ops.of(opText(node, quantizersNumber(node.quantizers, numbers.quantizers)) +
+                                   switchText(node, switches)));
   for (const Value& value : graph.values())
-    m_specs.push_back(specs.of(fmt::format("{} {}", toString(value.spec), value.needsGradient)));
+    m_specs.push_back(numbers.specs.of(fmt::format("{} {}", toString(value.spec), value.needsGradient)));
 }
 
 WindowShape WindowShapes::of(const std::vector<NodeId>& nodes) const {

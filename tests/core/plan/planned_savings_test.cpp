@@ -166,7 +166,8 @@ TEST(PlannedSavings, DecideBetweenOverlappingFusions) {
 TEST(WindowShapes, AreEqualWhereOnlyNamesDiffer) {
   const Graph graph =
       chain(DType::BF16, {16, 64}, {link("Dropout", "first"), link("Dropout", "second"), link("GELU", "third")});
-  const WindowShapes shapes(graph, {});
+  ShapeNumbers numbers;
+  const WindowShapes shapes(graph, {}, numbers);
   EXPECT_EQ(shapes.of({0}), shapes.of({1}));
   EXPECT_NE(shapes.of({1}), shapes.of({2}));
 }
@@ -182,6 +183,25 @@ TEST(PlannedSavings, OfRepeatedLayersAreThoseOfEach) {
   }
   expectDifferencesOfPlans(Predicted(chain(DType::BF16, {32, 64}, links)));
   expectDifferencesOfPlans(Predicted(chain(DType::BF16, {32, 64}, links, {.recipe = "Float8CurrentScaling"})));
+}
+
+// The window of a branch has some of the others: not all, or each would be planned with all.
+TEST(PlannedSavings, OfParallelBranchesArePlannedOnce) {
+  constexpr std::size_t kBranches = 100;
+  std::vector<Link> links;
+  ChainOptions options{.recipe = "Float8CurrentScaling"};
+  for (std::size_t i = 0; i < kBranches; ++i) {
+    const std::string name = std::to_string(i);
+    links.push_back(reading("x", link("RMSNorm", "norm" + name)));
+    links.push_back(linear(16, "fc" + name));
+    options.extraOutputs.push_back("fc" + name + ".y");
+  }
+  options.extraOutputs.pop_back();
+  KnownSavings known;
+  const Result<FusionReport> report = fuseByPlans(chain(DType::BF16, {16, 16}, links, options), {}, {}, &known);
+  ASSERT_TRUE(report);
+  EXPECT_GE(report->attempts.size(), kBranches);
+  EXPECT_LT(known.savings.size(), kBranches);
 }
 
 /// Position of each op's entry.

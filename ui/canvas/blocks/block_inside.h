@@ -3,8 +3,8 @@
 #pragma once
 
 #include "core/edit/links.h"
-#include "ui/canvas/auto_layout.h"
 #include "ui/canvas/node_look.h"
+#include "ui/canvas/places/auto_layout.h"
 
 #include <QSizeF>
 

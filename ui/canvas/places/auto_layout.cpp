@@ -1,6 +1,6 @@
 // Automatic layout by the layout engine of drawings.
 // SPDX-License-Identifier: Apache-2.0
-#include "ui/canvas/auto_layout.h"
+#include "ui/canvas/places/auto_layout.h"
 
 #include "core/edit/links.h"
 #include "core/export/graphviz/layouts.h"

@@ -1,0 +1,67 @@
+// Automatic places are those of the whole pipeline; they are computed again when its structure changes.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/places/node_places.h"
+
+#include "ui/canvas/blocks/block_inside.h"
+#include "ui/session/edits.h"
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+namespace {
+
+/// Everything that the automatic layout depends on.
+std::string structureOf(const PipelineDocument& document, const std::vector<NodeLook>& looks) {
+  std::string text;
+  for (const NodeLook& look : looks) text += look.id + "/" + std::to_string(look.size().height()) + ";";
+  for (const Link& link : linksOf(document)) text += toString(link.from) + ">" + toString(link.to) + ";";
+  return text;
+}
+
+}  // namespace
+
+Position NodePlaces::of(const std::string& id) const {
+  const auto found = m_positions.find(id);
+  return found == m_positions.end() ? Position() : found->second;
+}
+
+std::vector<Edit> NodePlaces::missing() const {
+  std::map<std::string, Position> missing = m_positions;
+  for (const auto& [id, place] : m_scope.closedDocument().positions()) missing.erase(id);
+  std::vector<Edit> edits;
+  for (const auto& [id, place] : missing) edits.push_back(MoveNode{.id = id, .position = place});
+  return edits;
+}
+
+void NodePlaces::sync(const Looks& looks, bool isStructureNew, bool isEdited) {
+  const PipelineDocument& document = m_scope.document();
+  if (!isStructureNew && document.positions() == m_given) return;
+  m_given = document.positions();
+  m_positions.clear();
+  for (const auto& [id, position] : m_given) m_positions[id] = position;
+  if (std::ranges::all_of(looks, [&](const NodeLook* look) { return m_positions.contains(look->id); })) return;
+  if (!isEdited || !keepsAutomatic(looks)) layOut(looks);
+  for (const NodeLook* look : looks)
+    if (const auto place = m_automatic.find(look->id); place != m_automatic.end()) m_positions.insert(*place);
+  if (m_scope.isInside()) placePorts(m_positions, document);
+}
+
+/// Beside nodes that the user has placed, the others stay where they are.
+bool NodePlaces::keepsAutomatic(const Looks& looks) const {
+  return !m_given.empty() && m_automaticIn == m_scope.path() && std::ranges::all_of(looks, [&](const NodeLook* look) {
+    return m_positions.contains(look->id) || m_automatic.contains(look->id);
+  });
+}
+
+void NodePlaces::layOut(const Looks& looks) {
+  std::vector<NodeLook> all;
+  for (const NodeLook* look : looks) all.push_back(*look);
+  const std::string structure = structureOf(m_scope.document(), all);
+  if (structure == m_automaticFor) return;
+  m_automatic = autoLayout(m_scope.document(), all);
+  m_automaticFor = structure;
+  m_automaticIn = m_scope.path();
+}
+
+}  // namespace fuseline::ui
