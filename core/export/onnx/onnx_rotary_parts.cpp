@@ -9,7 +9,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <numbers>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -22,7 +24,24 @@ struct AngleTable {
   std::int64_t rows = 0, pairs = 0;
   std::vector<double> cosines, sines;
   double tolerance = 0.0;  // of an element, by the dtype it was written in
+  double rounding = 0.0;   // of an element that was quantized; 0: it was not
 };
+
+/// Half the step of numbers that were quantized to 8 bits; 0: they have no common step.
+double roundingOf(const NumberArray& table) {
+  constexpr std::size_t kFewest = 8, kMost = 256;
+  constexpr double kCoarsest = 0.02;
+  const std::set<double> distinct(table.values.begin(), table.values.end());
+  if (distinct.size() < kFewest || distinct.size() > kMost) return 0.0;
+  double step = kCoarsest;
+  for (auto value = std::next(distinct.begin()); value != distinct.end(); ++value)
+    step = std::min(step, *value - *std::prev(value));
+  const auto isOnGrid = [&](double value) {
+    const double steps = (value - *distinct.begin()) / step;
+    return std::abs(steps - std::round(steps)) < 1e-3 && steps < kMost;
+  };
+  return std::ranges::all_of(distinct, isOnGrid) ? step / 2.0 : 0.0;
+}
 
 /// A product of a tensor and numbers that are known.
 struct ByTable {
@@ -163,7 +182,10 @@ class RotarySearch {
     const auto tokens = axisOfTokens(cosines, x.axes.size());
     if (!tokens || cosines.shape != sines.shape || cosines.shape.back() != R) return std::nullopt;
     const std::size_t missing = x.axes.size() - cosines.shape.size();
-    AngleTable table{.rows = cosines.shape[*tokens - missing], .pairs = R / 2, .tolerance = toleranceOf(straight.name)};
+    AngleTable table{.rows = cosines.shape[*tokens - missing],
+                     .pairs = R / 2,
+                     .tolerance = toleranceOf(straight.name),
+                     .rounding = std::max(roundingOf(cosines), roundingOf(sines))};
     if (!readWide(cosines, sines, *tokens - missing, isInterleaved, table)) return std::nullopt;
     RotaryParts found{.x = x, .tokens = *tokens, .output = output};
     found.attributes["interleaved"] = isInterleaved;
@@ -269,7 +291,18 @@ class RotarySearch {
         if (matches(found.attributes, table)) return true;
       }
     }
+    if (fitCommon(found, table)) return true;
     return fitLlama3(found, table, frequency(std::min<std::int64_t>(1, table.pairs - 1)));
+  }
+
+  /// Small angles of a quantized table are 0, and say nothing of the base.
+  static bool fitCommon(RotaryParts& found, const AngleTable& table) {
+    for (const char* const name : {"rope_type", "factor"}) found.attributes.erase(name);
+    for (const double base : {1e4, 5e5, 1e6}) {
+      found.attributes["rotary_base"] = base;
+      if (table.rounding > 0.0 && matches(found.attributes, table)) return true;
+    }
+    return false;
   }
 
   /// The numbers that models of the Llama 3 family are published with.
@@ -320,7 +353,7 @@ class RotarySearch {
     for (std::int64_t row = 0; row < table.rows; ++row)
       for (std::int64_t m = 0; m < table.pairs; ++m) {
         const double turn = static_cast<double>(row + offset) * frequencies[static_cast<std::size_t>(m)];
-        const double tolerance = table.tolerance + 3e-7 * turn;  // angles are f32
+        const double tolerance = table.tolerance + 1.01 * table.rounding + 3e-7 * turn;  // angles are f32
         const auto at = static_cast<std::size_t>(row * table.pairs + m);
         if (!(std::abs(table.cosines[at] - std::cos(turn)) <= tolerance)) return false;
         if (!(std::abs(table.sines[at] - std::sin(turn)) <= tolerance)) return false;
