@@ -27,20 +27,26 @@ struct AngleTable {
   double rounding = 0.0;   // of an element that was quantized; 0: it was not
 };
 
+constexpr int kMostSteps = 16;
+constexpr double kCoarsest = 0.02;
+
 /// Half the step of numbers that were quantized to 8 bits; 0: they have no common step.
 double roundingOf(const NumberArray& table) {
   constexpr std::size_t kFewest = 8, kMost = 256;
-  constexpr double kCoarsest = 0.02;
   const std::set<double> distinct(table.values.begin(), table.values.end());
   if (distinct.size() < kFewest || distinct.size() > kMost) return 0.0;
-  double step = kCoarsest;
+  double gap = *distinct.rbegin() - *distinct.begin();
   for (auto value = std::next(distinct.begin()); value != distinct.end(); ++value)
-    step = std::min(step, *value - *std::prev(value));
+    gap = std::min(gap, *value - *std::prev(value));
+  double step = gap;
   const auto isOnGrid = [&](double value) {
     const double steps = (value - *distinct.begin()) / step;
     return std::abs(steps - std::round(steps)) < 1e-3 && steps < kMost;
   };
-  return std::ranges::all_of(distinct, isOnGrid) ? step / 2.0 : 0.0;
+  // Neighbors in the table may be several steps apart.
+  for (int parts = 1; parts <= kMostSteps; step = gap / ++parts)
+    if (std::ranges::all_of(distinct, isOnGrid)) return step < kCoarsest ? step / 2.0 : 0.0;
+  return 0.0;
 }
 
 /// A product of a tensor and numbers that are known.
@@ -279,6 +285,7 @@ class RotarySearch {
     const double offset = std::round(angle(0, 0) / std::max(frequency(0), 1e-9));
     if (!(offset >= 0.0 && offset < 1e6)) return false;
     if (offset > 0.0) found.attributes["offset"] = static_cast<std::int64_t>(offset);
+    if (table.rounding > 0.0 && fitCommon(found, table)) return true;
     const auto R = static_cast<double>(2 * table.pairs);
     const double first = frequency(0);
     double base = 10000.0;
@@ -291,16 +298,14 @@ class RotarySearch {
         if (matches(found.attributes, table)) return true;
       }
     }
-    if (fitCommon(found, table)) return true;
     return fitLlama3(found, table, frequency(std::min<std::int64_t>(1, table.pairs - 1)));
   }
 
   /// Small angles of a quantized table are 0, and say nothing of the base.
   static bool fitCommon(RotaryParts& found, const AngleTable& table) {
-    for (const char* const name : {"rope_type", "factor"}) found.attributes.erase(name);
     for (const double base : {1e4, 5e5, 1e6}) {
       found.attributes["rotary_base"] = base;
-      if (table.rounding > 0.0 && matches(found.attributes, table)) return true;
+      if (matches(found.attributes, table)) return true;
     }
     return false;
   }
