@@ -26,7 +26,8 @@ std::vector<AttributeSpec> instanceAttributes() {
        .optional = true,
        .minimum = 0.0,
        .maximum = kMostLayers - 1,
-       .help = "Number of this layer, from 0. Layers from the value of the symbol layers on are left out."}};
+       .help = "Number of this layer, from 0. Layers from the value of the symbol layers on are left out. Since format "
+               "1.6."}};
 }
 
 FusibleOperation blockOperation(std::string_view name, const DocumentBlock& block) {
