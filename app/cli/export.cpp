@@ -111,7 +111,7 @@ Result<PipelineText> runText(const Exporter& exporter, const ExportOptions& opti
 Result<std::shared_ptr<const NamedTensors>> givenTensors(const ExportOptions& options,
                                                          const PipelineDocument& document) {
   if (options.tensorsFile.empty()) return std::shared_ptr<const NamedTensors>();
-  Result<NamedTensors> tensors = readTensors(document, options.tensorsFile);
+  Result<NamedTensors> tensors = readTensors(document, options.tensorsFile, options.spec.symbols);
   if (!tensors) return tensors.error();
   return std::make_shared<const NamedTensors>(std::move(*tensors));
 }

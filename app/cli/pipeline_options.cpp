@@ -131,7 +131,7 @@ Verdict hasSymbol(const PipelineDocument& document, const std::string& name) {
   if (std::ranges::count(known, name) > 0) return Verdict::yes();
   const bool isOfModel = name == "layers" && !weightTable(document).empty();
   return Verdict::no(fmt::format("the pipeline has no symbol {}. {}It has: {}.", name,
-                                 isOfModel ? "Import the config.json again, with --layers. " : "",
+                                 isOfModel ? "Import the config.json again: new files have it. " : "",
                                  known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
 }
 

@@ -16,6 +16,7 @@
 #include "app/ranks/rank_job.h"
 #include "app/ranks/supervisor.h"
 #include "core/collective/lone_rank.h"
+#include "core/export/model/model_files.h"
 #include "core/export/model/weight_map.h"
 #include "core/profile/numerics_gate.h"
 #include "core/profile/run_file.h"
@@ -100,7 +101,7 @@ Result<PipelineRunOptions> runOptionsOf(const RunOptions& options, const Pipelin
   if (options.job) run->communicator = options.job->communicator();
   if (options.job) run->ranksOfMachine = options.job->ranksOfMachine();
   if (options.tensorsFile.empty()) return run;
-  Result<NamedTensors> tensors = readTensors(document, options.tensorsFile);
+  Result<NamedTensors> tensors = readTensors(document, options.tensorsFile, options.spec.symbols);
   if (!tensors) return tensors.error();
   run->tensors = std::move(*tensors);
   return run;
@@ -200,11 +201,15 @@ Result<void> writeTensors(const Result<NamedTensors>& tensors, const std::string
   return options.writesFiles() ? writeSafetensors(path, *tensors) : Result<void>();
 }
 
-/// --save of a folder writes the shards of each rank: a name that ends in a slash, or a folder that exists.
-bool savesShards(const RunOptions& options) {
+/// A name that ends in a slash, or a folder that exists.
+bool savesToFolder(const RunOptions& options) {
   std::error_code ignored;
   return options.stateFile.ends_with('/') || std::filesystem::is_directory(options.stateFile, ignored);
 }
+
+/// --save of a folder writes the shards of each rank, or the files of a model.
+bool savesShards(const RunOptions& options) { return savesToFolder(options) && !options.savesModelNames; }
+bool savesModelFolder(const RunOptions& options) { return savesToFolder(options) && options.savesModelNames; }
 
 /// Ranks that are processes write their own files.
 Result<void> writeShards(const PipelineRun& run, const RunOptions& options) {
@@ -229,8 +234,10 @@ Result<NamedTensors> stateOf(const PipelineRun& run, const RunRecord& record, co
 
 Result<void> writeState(const PipelineRun& run, const RunRecord& record, const RunOptions& options) {
   if (options.stateFile.empty()) return {};
-  return savesShards(options) ? writeShards(run, options)
-                              : writeTensors(stateOf(run, record, options), options.stateFile, options);
+  if (savesShards(options)) return writeShards(run, options);
+  Result<NamedTensors> state = stateOf(run, record, options);
+  if (!state || !savesModelFolder(options)) return writeTensors(state, options.stateFile, options);
+  return options.writesFiles() ? writeModelFiles(modelFileOf(options.stateFile), std::move(*state)) : Result<void>();
 }
 
 Result<void> capture(const PipelineRun& run, TensorChoice choice, const std::stop_token& cancel, Findings& found) {
@@ -278,11 +285,12 @@ Result<void> writeFiles(const PipelineRun& run, const RunRecord& record, const F
 
 /// Files of all options.
 VerbFiles filesOf(const RunOptions& options) {
-  VerbFiles files{.read = filesRead(options),
-                  .written = {{"-o", options.recordFile},
-                              {"--dump", options.dumpFile},
-                              {"--save", options.stateFile},
-                              {"--captured", options.capture.output}}};
+  VerbFiles files{
+      .read = filesRead(options),
+      .written = {{"-o", options.recordFile},
+                  {"--dump", options.dumpFile},
+                  {"--save", savesModelFolder(options) ? modelFileOf(options.stateFile).string() : options.stateFile},
+                  {"--captured", options.capture.output}}};
   files.read.emplace_back("--tensors", options.tensorsFile);
   return files;
 }
@@ -292,17 +300,12 @@ Result<void> checkFiles(const RunOptions& options) {
   if (!options.writesFiles()) return {};
   if (Result<void> different = checkDifferent(filesOf(options)); !different) return different;
   if (Result<void> free = checkFree(options.recordFile, options.replaces); !free) return free;
-  if (savesShards(options)) {
-    if (options.savesModelNames)
-      return Error{
-          fmt::format("--original-names: --save {} writes shards, which have no original names. Name a file, not "
-                      "a folder.",
-                      options.stateFile)};
+  if (savesToFolder(options))
     if (Result<void> made = makeFolder("--save", options.stateFile); !made) return made;
+  if (savesShards(options))
     if (Result<void> fits = checkRankFolder(options.stateFile, options.spec.ranks); !fits) return fits;
-  }
   for (const std::string* path : {&options.recordFile, &options.dumpFile, &options.stateFile})
-    if (!path->empty() && (path != &options.stateFile || !savesShards(options)))
+    if (!path->empty() && (path != &options.stateFile || !savesToFolder(options)))
       if (Result<void> writable = checkWritable(*path); !writable) return writable;
   return checkCaptureFiles(options.capture);
 }
@@ -374,7 +377,7 @@ Result<void> checkOneRank(const RunOptions& options) {
 }
 
 Result<int> runThere(const RunOptions& options, Context& context) {
-  if (savesShards(options))
+  if (savesToFolder(options))
     return Error{fmt::format("--save {}: a folder cannot be written from another machine. Name a .safetensors file, or "
                              "remove --on.",
                              options.stateFile),
@@ -629,10 +632,9 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
                       "Write parameters, main_grad buffers, quantizer states and the optimizer's state, for --tensors: "
                       "whole tensors in a file, or the shards of each rank in a folder")
           ->type_name("STATE.safetensors|FOLDER/");
-  verb.add_flag(
-          "--original-names", options.savesModelNames,
-          "With --save FILE: write parameters with the names and in the order of the original model's files, so that "
-          "Hugging Face transformers loads them")
+  verb.add_flag("--original-names", options.savesModelNames,
+                "With --save: write parameters with the names and in the order of the original model's files, so that "
+                "Hugging Face transformers loads them: in a file, or in a folder, there in shards of at most 5 GB")
       ->needs(save);
   verb.add_flag("--quiet", options.isQuiet, "Print no table and no progress");
   verb.add_option("--fail-if", options.gates,

@@ -15,13 +15,19 @@ std::string_view blockNameOf(const DocumentOp& op) {
   return operation.starts_with(kBlockPrefix) ? operation.substr(kBlockPrefix.size()) : std::string_view();
 }
 
-AttributeSpec sequentialAttribute() {
-  return {.name = kSequentialAttribute,
-          .type = AttributeType::Boolean,
-          .defaultValue = false,
-          .help =
-              "Treat the instance as a nested te.ops.Sequential: no fusion crosses its boundary. Off: its ops fuse as "
-              "if the block were expanded."};
+std::vector<AttributeSpec> instanceAttributes() {
+  return {
+      {.name = kSequentialAttribute,
+       .type = AttributeType::Boolean,
+       .defaultValue = false,
+       .help = "Treat the instance as a nested te.ops.Sequential: no fusion crosses its boundary. Off: its ops fuse "
+               "as if the block were expanded."},
+      {.name = kLayerAttribute,
+       .optional = true,
+       .minimum = 0.0,
+       .maximum = kMostLayers - 1,
+       .help = "Number of this layer, from 0. Layers from the value of the symbol layers on are left out. Since format "
+               "1.6."}};
 }
 
 FusibleOperation blockOperation(std::string_view name, const DocumentBlock& block) {
@@ -30,7 +36,7 @@ FusibleOperation blockOperation(std::string_view name, const DocumentBlock& bloc
       fmt::format("A block of this pipeline: {} op{}.", block.ops.size(), block.ops.size() == 1 ? "" : "s");
   for (const DocumentInput& input : block.inputs) operation.inputs.push_back({input.id, {}, {}});
   for (const DocumentOutput& output : block.outputs) operation.outputs.push_back({output.id, {}, {}});
-  operation.attributes = {sequentialAttribute()};
+  operation.attributes = instanceAttributes();
   return operation;
 }
 

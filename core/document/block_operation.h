@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fuseline {
 
@@ -16,10 +17,15 @@ std::string instanceOf(std::string_view block);
 /// The block that an op is an instance of; empty for every other op. It refers to the op's text.
 std::string_view blockNameOf(const DocumentOp& op);
 
-/// The one attribute of an instance: "sequential".
-AttributeSpec sequentialAttribute();
+/// Instances with this attribute are the layers of a model; this symbol says how many of them are used.
+inline constexpr const char* kLayerAttribute = "layer";
+inline constexpr const char* kLayersSymbol = "layers";
+inline constexpr int kMostLayers = 100'000;
 
-/// A block as an op: name, ports and the attribute of instances, no mathematics.
+/// The attributes of an instance: "sequential" and "layer".
+std::vector<AttributeSpec> instanceAttributes();
+
+/// A block as an op: name, ports and the attributes of instances, no mathematics.
 FusibleOperation blockOperation(std::string_view name, const DocumentBlock& block);
 
 }  // namespace fuseline

@@ -1,5 +1,6 @@
 // Writes the pipeline file: fixed key order, unknown fields after the known ones of their object, one op per line.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/block_operation.h"
 #include "core/document/embedded_pipeline.h"
 #include "core/document/file_format.h"
 #include "core/document/format_version.h"
@@ -165,6 +166,12 @@ class DocumentWriter {
     const auto hasBypassed = [](const DocumentBlock& block) {
       return std::ranges::any_of(block.ops, &DocumentOp::isBypassed);
     };
+    const auto hasLayers = [](const DocumentBlock& block) {
+      return std::ranges::any_of(block.ops, [](const DocumentOp& op) {
+        return !blockNameOf(op).empty() && op.attributes.contains(kLayerAttribute);
+      });
+    };
+    if (isAnyBlock(hasLayers)) return kFormatMinorOfLayers;
     if (bag("").contains("onnx")) return kFormatMinorOfOnnx;
     if (bag("").contains("weights")) return kFormatMinorOfWeights;
     if (isAnyBlock(hasFrames)) return kFormatMinorOfFrames;

@@ -14,7 +14,7 @@ inline constexpr const char* kFormatName = "fuseline-pipeline";
 inline constexpr const char* kRunFormatName = "fuseline-run";
 inline constexpr const char* kSchemaName = "fuseline-pipeline-1.json";
 inline constexpr int kFormatMajor = 1;
-inline constexpr int kFormatMinor = 5;
+inline constexpr int kFormatMinor = 6;
 /// The minor version that brought "blocks"; a file with blocks says at least this.
 inline constexpr int kFormatMinorOfBlocks = 1;
 /// The minor version that brought "bypassed"; a file with a bypassed op says at least this.
@@ -25,6 +25,8 @@ inline constexpr int kFormatMinorOfFrames = 3;
 inline constexpr int kFormatMinorOfWeights = 4;
 /// The minor version that brought "onnx"; a file with such a section says at least this.
 inline constexpr int kFormatMinorOfOnnx = 5;
+/// The minor version that brought "layer" of instances; a file with such an attribute says at least this.
+inline constexpr int kFormatMinorOfLayers = 6;
 inline constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20U;
 
 inline constexpr int kMaxFrameSide = 1'000'000;

@@ -91,8 +91,9 @@ Json opCondition(const FusibleOperation& operation) {
 constexpr const char* kInstancePattern = "^block:[^./:@\\s\"]+$";
 
 Json instanceCondition() {
-  const AttributeSpec spec = sequentialAttribute();
-  Json attributes = object({{spec.name, attributeSchema(spec)}}, Json::array());
+  Json properties = Json::object();
+  for (const AttributeSpec& spec : instanceAttributes()) properties[spec.name] = attributeSchema(spec);
+  Json attributes = object(std::move(properties), Json::array());
   return {{"if", {{"properties", {{"op", {{"pattern", kInstancePattern}}}}}, {"required", {"op"}}}},
           {"then", {{"properties", {{"attributes", std::move(attributes)}}}}}};
 }

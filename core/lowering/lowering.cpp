@@ -6,6 +6,7 @@
 #include "core/document/block_operation.h"
 #include "core/lowering/attribute_repairs.h"
 #include "core/lowering/extra_readers.h"
+#include "core/lowering/first_layers.h"
 #include "core/lowering/op_parts.h"
 #include "core/lowering/section_oddities.h"
 #include "core/ops/external.h"
@@ -31,7 +32,8 @@ struct LoweringContext {
         symbols(document, options, sink),
         attributes(symbols, sink),
         blocks(document, sink),
-        pipeline(document.pipeline(), "", {sink, symbols, attributes, operations, blocks}) {
+        layers(document.pipeline(), symbols, sink),
+        pipeline(layers.block(), "", {sink, symbols, attributes, operations, blocks}) {
     for (const BlockTable::Block& block : blocks.blocks()) {
       const InsideBlock scope(sink, block.firstUse);
       sections.emplace(block.name, Section(*block.block, block.name, {sink, symbols, attributes, operations, blocks}));
@@ -47,6 +49,7 @@ struct LoweringContext {
   SymbolTable symbols;
   AttributeResolver attributes;
   BlockTable blocks;
+  FirstLayers layers;
   Section pipeline;
   std::unordered_map<std::string, Section> sections;  // by name of the block
   std::unordered_set<const Section*> lowered;         // problems of a section itself are reported only once
@@ -177,10 +180,14 @@ class SectionLowering {
     m_opValues[index].resize(type(index).outputs.size());
     m_opValues[index].front() = value;
     m_builder.addAlias(m_parts.pathOf(index) + "." + port, *value);
-    if (!m_isFirstTime) return;
+    if (!m_isFirstTime || isLeftOutLayer(index)) return;
     m_sink.report(Severity::Note, kBypassedCode, {opPointer(index) + "/bypassed", op(index).id, {}},
                   fmt::format("{} ({}) is bypassed: {}.{} is {}.", op(index).id, op(index).operation, op(index).id,
                               port, m_builder.partial().value(*value).name));
+  }
+
+  bool isLeftOutLayer(std::size_t index) const {
+    return m_section.isPipeline() && m_context.layers.isLeftOut(op(index));
   }
 
   Repair useAgain(std::size_t index) const { return {"Re-enable " + op(index).id, SetBypassed{op(index).id, {}}}; }
@@ -191,6 +198,14 @@ class SectionLowering {
     const auto reader = extraReaders().find(index);
     if (reader == extraReaders().end()) return false;
     const std::string id = op(index).id;
+    if (isLeftOutLayer(index)) {
+      m_sink
+          .error(kBypassRefusedCode, {opPointer(index), id, reader->second.port},
+                 fmt::format("{}, so {} is left out, but {} consumes {}.{}.", m_context.layers.reason(), id,
+                             reader->second.by, id, reader->second.port))
+          .repairs = {m_context.layers.useAll()};
+      return true;
+    }
     m_sink
         .error(kBypassRefusedCode, {opPointer(index) + "/bypassed", id, reader->second.port},
                fmt::format("{0} is bypassed, but {1} still consumes {2}.{3}. A bypassed op provides only its main "

@@ -106,6 +106,11 @@ void SymbolTable::evaluateOne(const std::string& name, const Json& value) {
     m_failed.insert(name);
 }
 
+std::optional<std::int64_t> SymbolTable::value(const std::string& name) const {
+  const auto found = m_values.find(name);
+  return found == m_values.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::optional<std::int64_t> SymbolTable::integer(const Json& value, const std::string& what, const Spot& spot,
                                                  const std::function<Edit(Json)>& replace) const {
   if (value.is_string()) return expression(value.get_ref<const std::string&>(), what, spot, replace);
@@ -178,10 +183,7 @@ std::string SymbolTable::withValues(std::string_view text) const {
 }
 
 std::string SymbolTable::withExpressions(std::string_view text) const {
-  const SymbolLookup lookup = [this](const std::string& name) {
-    const auto found = m_values.find(name);
-    return found == m_values.end() ? std::nullopt : std::optional(found->second);
-  };
+  const SymbolLookup lookup = [this](const std::string& name) { return value(name); };
   std::string result;
   for (std::size_t begin = text.find('{'); begin != std::string_view::npos; begin = text.find('{')) {
     result += text.substr(0, begin);
@@ -189,9 +191,9 @@ std::string SymbolTable::withExpressions(std::string_view text) const {
     const std::size_t end = text.find_first_of("{}", 1);
     const bool isClosed = end != std::string_view::npos && text[end] == '}';
     const std::string_view inner = isClosed ? text.substr(1, end - 1) : "";
-    const ExpressionValue value = evaluate(inner, lookup);
-    const bool isMeant = !symbolNames(inner).empty() && std::holds_alternative<std::int64_t>(value);
-    result += isMeant ? fmt::format("{}", std::get<std::int64_t>(value)) : "{";
+    const ExpressionValue extent = evaluate(inner, lookup);
+    const bool isMeant = !symbolNames(inner).empty() && std::holds_alternative<std::int64_t>(extent);
+    result += isMeant ? fmt::format("{}", std::get<std::int64_t>(extent)) : "{";
     text.remove_prefix(isMeant ? end + 1 : 1);
   }
   return result + std::string(text);

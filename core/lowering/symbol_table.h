@@ -19,6 +19,9 @@ class SymbolTable {
   /// Evaluates every symbol; reports those that cannot be, such as a cycle.
   SymbolTable(const PipelineDocument& document, const LoweringOptions& options, DiagnosticSink& sink);
 
+  /// The value of a symbol; nullopt: there is none, or it was reported.
+  std::optional<std::int64_t> value(const std::string& name) const;
+
   /// A number, symbol or expression of the file. `what` begins the messages ("fc1: in_features"), `replace` makes
   /// the edit that puts another value in its place. nullopt after a report, or silently if a symbol it needs is
   /// itself wrong.

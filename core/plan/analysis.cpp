@@ -42,7 +42,7 @@ void noteIgnoredByTeOps(const Graph& graph, const Recipe& recipe, std::vector<Di
 }
 
 /// A pipeline that Fuseline runs, but of which `export --to te` writes no module.
-void noteRefusedByTeOps(const Graph& graph, const Recipe& recipe, std::vector<Diagnostic>& diagnostics) {
+void noteRefusedByTeOps(const Graph& graph, const std::optional<Recipe>& recipe, std::vector<Diagnostic>& diagnostics) {
   for (const Node& node : graph.nodes())
     if (const Verdict taken = isTakenByTe(graph, node, recipe); !taken)
       diagnostics.push_back(
@@ -92,13 +92,13 @@ void addRecipe(const PipelineDocument& document, const AnalysisOptions& options,
     else
       analysis.recipe = std::move(*own);
   }
-  if (!analysis.recipe) return;
+  if (!analysis.recipe) return noteRefusedByTeOps(analysis.graph(), analysis.recipe, diagnostics);
   analysis.lowered.graph = applyRecipe(std::move(analysis.lowered.graph), *analysis.recipe, diagnostics);
   if (std::vector<Diagnostic> ofRank; analysis.wholeGraph)  // whose states the ranks share
     analysis.wholeGraph = applyRecipe(std::move(*analysis.wholeGraph), *analysis.recipe, ofRank);
   addPaddingRepairs(document, options.lowering, *analysis.recipe, diagnostics);
   noteIgnoredByTeOps(analysis.graph(), *analysis.recipe, diagnostics);
-  noteRefusedByTeOps(analysis.graph(), *analysis.recipe, diagnostics);
+  noteRefusedByTeOps(analysis.graph(), analysis.recipe, diagnostics);
   warnOfCudaQuantizers(options, analysis.graph(), diagnostics);
   noteAttention(analysis.graph(), *analysis.recipe, diagnostics);
   if (std::optional<Diagnostic> note = noteSmallLayers(analysis.graph(), *analysis.recipe))

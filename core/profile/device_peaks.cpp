@@ -2,23 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/device_peaks.h"
 
-#include "core/support/field_table.h"
+#include "core/support/field_bounds.h"
 
 #include <algorithm>
 
 namespace fuseline {
-
-namespace {
-
-void checkRates(JsonFields& fields, const DevicePeaks& peaks) {
-  for (const auto& [key, rate] : {std::pair("copyGBps", peaks.copyGBps),
-                                  {"fmaF32Gflops", peaks.fmaF32Gflops},
-                                  {"bf16Gflops", peaks.bf16Gflops},
-                                  {"fp8Gflops", peaks.fp8Gflops}})
-    if (!(rate >= 0.0)) fields.refuse(key, fmt::format("expected a rate from 0 up, found {}.", rate));
-}
-
-}  // namespace
 
 std::string_view arithmeticName(Arithmetic arithmetic) {
   switch (arithmetic) {
@@ -52,11 +40,11 @@ DevicePeaks higher(const DevicePeaks& a, const DevicePeaks& b) {
 
 const FieldTable<DevicePeaks>& fieldsOf(const DevicePeaks*) {
   static const FieldTable<DevicePeaks> table(
-      {field("copyGBps", &DevicePeaks::copyGBps, "Bandwidth of a large copy, bytes read and written."),
-       field("fmaF32Gflops", &DevicePeaks::fmaF32Gflops, "Multiply-adds."),
-       field("bf16Gflops", &DevicePeaks::bf16Gflops, "FLOP/s of the fastest GEMM."),
-       field("fp8Gflops", &DevicePeaks::fp8Gflops, "The fastest GEMM with quantized operands; 0: none was measured.")},
-      checkRates);
+      {amount(field("copyGBps", &DevicePeaks::copyGBps, "Bandwidth of a large copy, bytes read and written.")),
+       amount(field("fmaF32Gflops", &DevicePeaks::fmaF32Gflops, "Multiply-adds.")),
+       amount(field("bf16Gflops", &DevicePeaks::bf16Gflops, "FLOP/s of the fastest GEMM.")),
+       amount(field("fp8Gflops", &DevicePeaks::fp8Gflops,
+                    "The fastest GEMM with quantized operands; 0: none was measured."))});
   return table;
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/numerics.h"
 
-#include "core/support/field_table.h"
+#include "core/support/field_bounds.h"
 
 #include <algorithm>
 #include <cmath>
@@ -109,8 +109,10 @@ const FieldTable<QuantizationLosses>& lossFields() {
           return Json::array({number(losses.scaleInvMin), number(losses.scaleInvMax)});
         },
         readScales},
-       field("underflowShare", &Losses::underflowShare, "Share of nonzero elements that became 0."),
-       field("saturationShare", &Losses::saturationShare, "Share of all elements beyond the maximum of the format."),
+       between(field("underflowShare", &Losses::underflowShare, "Share of nonzero elements that became 0."), 0.0, 1.0),
+       between(field("saturationShare", &Losses::saturationShare,
+                     "Share of all elements beyond the maximum of the format."),
+               0.0, 1.0),
        numberOrNull("meanSquaredError", &Losses::meanSquaredError, kInfinite,
                     "Mean squared error, relative to the unquantized tensor."),
        numberOrNull("signalToNoise", &Losses::signalToNoise, kInfinite,
@@ -151,8 +153,8 @@ const FieldTable<MagnitudeHistogram>& fieldsOf(const MagnitudeHistogram*) {
   static const FieldTable<MagnitudeHistogram> table(
       {field("firstExponent", &MagnitudeHistogram::firstExponent,
              "Exponent of the first count: 2^e <= |x| < 2^(e + 1)."),
-       field("counts", &MagnitudeHistogram::counts, "Elements by binary order of magnitude."),
-       field("zeros", &MagnitudeHistogram::zeros, "Elements that are 0.")});
+       amount(field("counts", &MagnitudeHistogram::counts, "Elements by binary order of magnitude.")),
+       amount(field("zeros", &MagnitudeHistogram::zeros, "Elements that are 0."))});
   return table;
 }
 
@@ -161,7 +163,8 @@ static const FieldTable<Requantized>& fieldsOf(const Requantized*) {
       FieldTable<Requantized>(inlined(&Requantized::losses, lossFields()))
           .with({field("recipe", &Requantized::recipe, "Name of the recipe."),
                  field("format", &Requantized::format, "Format of its elements and scales."), elementField(),
-                 field("elements", &Requantized::elements, "Elements, from the first rows, that were quantized.")});
+                 amount(field("elements", &Requantized::elements,
+                              "Elements, from the first rows, that were quantized."))});
   return table;
 }
 
@@ -186,8 +189,8 @@ static const FieldTable<ErrorNumerics>& fieldsOf(const ErrorNumerics*) {
        numberOrNull("rmsRelative", &Errors::rmsRelative, kInfinite,
                     "RMS of the differences / RMS of the expected values."),
        numberOrNull("cosine", &Errors::cosine, kInfinite, "Cosine similarity with the expected values."),
-       field("ulpHistogram", &Errors::ulpHistogram,
-             "Number of elements by distance: at most 0.5, 1, 2, 4 ... 512 ulp, and more."),
+       amount(field("ulpHistogram", &Errors::ulpHistogram,
+                    "Number of elements by distance: at most 0.5, 1, 2, 4 ... 512 ulp, and more.")),
        field("isFinite", &Errors::isFinite, "No element is NaN, and infinities are at the same places."),
        newField("tolerance", &Errors::tolerance, "Tolerance relative to the values."),
        toleranceShareField<Errors>("Largest difference / its tolerance; above 1 fails."),
@@ -200,7 +203,8 @@ static const FieldTable<FrozenScale>& fieldsOf(const FrozenScale*) {
       {field("name", &FrozenScale::name, "Name of the tensor."),
        field("owner", &FrozenScale::owner, "Op of the document that consumes it."),
        field("scale", &FrozenScale::scale, "Value of the frozen scale."),
-       field("steps", &FrozenScale::steps, "Number of training steps until the infinite amax leaves the history.")});
+       amount(field("steps", &FrozenScale::steps,
+                    "Number of training steps until the infinite amax leaves the history."))});
   return table;
 }
 

@@ -4,7 +4,7 @@
 
 #include "core/document/format_version.h"
 #include "core/graph/phase.h"
-#include "core/support/field_table.h"
+#include "core/support/field_bounds.h"
 
 #include <algorithm>
 
@@ -17,11 +17,6 @@ namespace {
 constexpr const char* kFormat = kRunFormatName;
 constexpr int kMajor = 1;
 constexpr int kMinor = 0;
-
-void checkTimes(JsonFields& fields, const std::string& place, const TimelineSpan& span) {
-  for (const auto& [key, value] : {std::pair("startNs", span.startNs), {"durationNs", span.durationNs}})
-    if (!(value >= 0.0)) fields.refuse(place + key, fmt::format("expected nanoseconds from 0 up, found {}.", value));
-}
 
 void checkStep(JsonFields& fields, const std::string& place, const TimelineSpan& span, const VariantRecord& variant) {
   if (span.step < -1 || span.step >= static_cast<std::int64_t>(variant.steps.size()))
@@ -47,35 +42,11 @@ void checkActivity(JsonFields& fields, const std::string& place, const TimelineS
                                                   span.step < 0 ? "" : "-1, or ", numActivities, span.activity));
 }
 
-/// Refuses times that no clock measures.
-void checkSamples(JsonFields& fields, const std::string& place, const std::vector<double>& samplesNs) {
-  constexpr double kLongestNs = 1e18;  // 30 years
-  for (std::size_t i = 0; i < samplesNs.size(); ++i)
-    if (!(samplesNs[i] >= 0.0 && samplesNs[i] <= kLongestNs))
-      return fields.refuse(fmt::format("{}/{}", place, i),
-                           fmt::format("expected nanoseconds from 0 to 1e18, found {}.", samplesNs[i]));
-}
-
-void checkSamples(JsonFields& fields, const VariantRecord& variant) {
-  checkSamples(fields, "endToEndNs", variant.endToEndNs);
-  checkSamples(fields, "instrumentedNs", variant.instrumentedNs);
-  checkSamples(fields, "launchNs", variant.launchNs);
-  for (std::size_t i = 0; i < variant.steps.size(); ++i) {
-    const std::string place = fmt::format("steps/{}/", i);
-    checkSamples(fields, place + "samplesNs", variant.steps[i].samplesNs);
-    for (std::size_t j = 0; j < variant.steps[i].activities.size(); ++j)
-      checkSamples(fields, fmt::format("{}activities/{}/samplesNs", place, j),
-                   variant.steps[i].activities[j].samplesNs);
-  }
-}
-
 /// Refuses indices that are none of the variant's steps and activities.
 void checkVariant(JsonFields& fields, const VariantRecord& variant) {
-  checkSamples(fields, variant);
   const auto check = [&](const char* list, std::size_t index, const TimelineSpan& span) {
     const std::string place = fmt::format("timeline/{}/{}/", list, index);
     checkStep(fields, place, span, variant);
-    checkTimes(fields, place, span);
     return place;
   };
   for (std::size_t i = 0; i < variant.timeline.launches.size(); ++i) check("launches", i, variant.timeline.launches[i]);
@@ -123,8 +94,8 @@ Field<StepRecord> arithmeticField() {
 
 /// Views launch nothing; older programs did not say how much other steps launch.
 Field<StepRecord> launchesField() {
-  Field<StepRecord> field =
-      newField("launches", &StepRecord::launches, "Device launches in one run: kernels, library calls, copies, fills.");
+  Field<StepRecord> field = amount(newField("launches", &StepRecord::launches,
+                                            "Device launches in one run: kernels, library calls, copies, fills."));
   field.write = [](const StepRecord& step) { return Json(step.isView ? 0 : step.launches); };
   return field;
 }
@@ -132,16 +103,16 @@ Field<StepRecord> launchesField() {
 const FieldTable<TimelineSpan>& launchFields() {
   static const FieldTable<TimelineSpan> table(
       {field("step", &TimelineSpan::step, "Index in steps; -1: all steps at once (CUDA graph)."),
-       field("startNs", &TimelineSpan::startNs, "Start, in ns since the round began."),
-       field("durationNs", &TimelineSpan::durationNs, "Host time of the launch, in ns.")});
+       amount(field("startNs", &TimelineSpan::startNs, "Start, in ns since the round began.")),
+       amount(field("durationNs", &TimelineSpan::durationNs, "Host time of the launch, in ns."))});
   return table;
 }
 
 const FieldTable<TimelineSpan>& rankSpanFields() {
   static const FieldTable<TimelineSpan> table(
       {field("rank", &TimelineSpan::rank, "From 0."), field("step", &TimelineSpan::step, "Index in steps."),
-       field("startNs", &TimelineSpan::startNs, "Since the ranks began the round together."),
-       field("durationNs", &TimelineSpan::durationNs, "On this rank.")});
+       amount(field("startNs", &TimelineSpan::startNs, "Since the ranks began the round together.")),
+       amount(field("durationNs", &TimelineSpan::durationNs, "On this rank."))});
   return table;
 }
 
@@ -167,7 +138,7 @@ static const FieldTable<ActivityRecord>& fieldsOf(const ActivityRecord*) {
       {field("name", &ActivityRecord::name, "Name of the kernel, or copy, or fill."),
        field("configuration", &ActivityRecord::configuration,
              "Grid and registers of a kernel; bytes of a copy or fill."),
-       field("samplesNs", &ActivityRecord::samplesNs, "Its time in each round.")});
+       amount(field("samplesNs", &ActivityRecord::samplesNs, "Its time in each round."))});
   return table;
 }
 
@@ -188,20 +159,20 @@ static const FieldTable<StepRecord>& fieldsOf(const StepRecord*) {
        newField("algorithms", &StepRecord::ways, "Algorithms that the kernel chose, one sentence each.")
            .formerly("ways"),
        arithmeticField(),
-       field("flops", &StepRecord::flops, "Floating-point operations of one call."),
-       field("bytes", &StepRecord::bytes, "Minimum memory traffic."),
+       amount(field("flops", &StepRecord::flops, "Floating-point operations of one call.")),
+       amount(field("bytes", &StepRecord::bytes, "Minimum memory traffic.")),
        launchesField(),
-       field("samplesNs", &StepRecord::samplesNs, "Its time in each round; empty: not timed."),
+       amount(field("samplesNs", &StepRecord::samplesNs, "Its time in each round; empty: not timed.")),
        newField("activities", &StepRecord::activities, "Kernels, copies and fills of the step (CUPTI activities)."),
        newField("collective", &StepRecord::collective, "all-gather, reduce-scatter, all-reduce; empty: none."),
-       newField("bytesSentPerRank", &StepRecord::wireBytes, "Bytes that each rank sends, by the ring algorithm.")
-           .formerly("wireBytes"),
-       newField("transferNs", &StepRecord::transferNs, "Median time on the rank that waited least for others."),
-       newField("exposedNs", &StepRecord::exposedNs,
-                "Median time that other steps waited for it, on the slowest rank."),
-       newField("hiddenNs", &StepRecord::hiddenNs,
-                "Median time that it ran concurrently with other steps, on that rank."),
-       newField("rankNs", &StepRecord::rankNs, "Median time on each rank.")});
+       amount(newField("bytesSentPerRank", &StepRecord::wireBytes, "Bytes that each rank sends, by the ring algorithm.")
+                  .formerly("wireBytes")),
+       amount(newField("transferNs", &StepRecord::transferNs, "Median time on the rank that waited least for others.")),
+       amount(newField("exposedNs", &StepRecord::exposedNs,
+                       "Median time that other steps waited for it, on the slowest rank.")),
+       amount(newField("hiddenNs", &StepRecord::hiddenNs,
+                       "Median time that it ran concurrently with other steps, on that rank.")),
+       amount(newField("rankNs", &StepRecord::rankNs, "Median time on each rank."))});
   return table;
 }
 
@@ -209,14 +180,14 @@ static const FieldTable<TimelineSpan>& fieldsOf(const TimelineSpan*) {
   static const FieldTable<TimelineSpan> table(
       {field("step", &TimelineSpan::step, "Index in steps; -1: none."),
        field("activity", &TimelineSpan::activity, "Index in its activities; -1: the step as a whole."),
-       field("startNs", &TimelineSpan::startNs, "Start, in ns since the round began."),
-       field("durationNs", &TimelineSpan::durationNs, "Duration in ns.")});
+       amount(field("startNs", &TimelineSpan::startNs, "Start, in ns since the round began.")),
+       amount(field("durationNs", &TimelineSpan::durationNs, "Duration in ns."))});
   return table;
 }
 
 static const FieldTable<Timeline>& fieldsOf(const Timeline*) {
   static const FieldTable<Timeline> table(
-      {field("round", &Timeline::round, "Round with the median total; index in instrumentedNs."),
+      {amount(field("round", &Timeline::round, "Round with the median total; index in instrumentedNs.")),
        field("spans", &Timeline::spans), spansField("launches", &Timeline::launches, launchFields()),
        spansField("rankSpans", &Timeline::rankSpans, rankSpanFields())});
   return table;
@@ -225,20 +196,21 @@ static const FieldTable<Timeline>& fieldsOf(const Timeline*) {
 static const FieldTable<VariantRecord>& fieldsOf(const VariantRecord*) {
   static const FieldTable<VariantRecord> table(
       {field("name", &VariantRecord::name).oneOf({"unfused", "fused"}),
-       field("peakBytes", &VariantRecord::peakBytes, "Memory of the plan and of its kernels' workspaces."),
-       field("arenaBytes", &VariantRecord::arenaBytes,
-             "Part of peakBytes in the arena, where tensors with disjoint lifetimes share memory."),
-       field("savedForBackwardBytes", &VariantRecord::savedForBackwardBytes, "Kept from forward for backward."),
-       newField("offloadedBytes", &VariantRecord::hostBytes, "Host memory of offloaded tensors.").formerly("hostBytes"),
-       field("launches", &VariantRecord::launches,
-             "Device launches in one run: kernels, library calls, copies and fills."),
-       field("endToEndNs", &VariantRecord::endToEndNs, "Time of each round, uninstrumented."),
-       field("instrumentedNs", &VariantRecord::instrumentedNs, "Time of each round with every step timed."),
-       newField("launchNs", &VariantRecord::launchNs, "Host time to launch all steps, in each round."),
-       newField("setupNs", &VariantRecord::preparationNs, "Setup time of the plan; 0: unknown.")
-           .formerly("preparationNs"),
-       newField("firstRunNs", &VariantRecord::firstRunNs,
-                "Time of the first run, before the rounds; 0: there was none."),
+       amount(field("peakBytes", &VariantRecord::peakBytes, "Memory of the plan and of its kernels' workspaces.")),
+       amount(field("arenaBytes", &VariantRecord::arenaBytes,
+                    "Part of peakBytes in the arena, where tensors with disjoint lifetimes share memory.")),
+       amount(field("savedForBackwardBytes", &VariantRecord::savedForBackwardBytes, "Kept from forward for backward.")),
+       amount(newField("offloadedBytes", &VariantRecord::hostBytes, "Host memory of offloaded tensors.")
+                  .formerly("hostBytes")),
+       amount(field("launches", &VariantRecord::launches,
+                    "Device launches in one run: kernels, library calls, copies and fills.")),
+       amount(field("endToEndNs", &VariantRecord::endToEndNs, "Time of each round, uninstrumented.")),
+       amount(field("instrumentedNs", &VariantRecord::instrumentedNs, "Time of each round with every step timed.")),
+       amount(newField("launchNs", &VariantRecord::launchNs, "Host time to launch all steps, in each round.")),
+       amount(newField("setupNs", &VariantRecord::preparationNs, "Setup time of the plan; 0: unknown.")
+                  .formerly("preparationNs")),
+       amount(newField("firstRunNs", &VariantRecord::firstRunNs,
+                       "Time of the first run, before the rounds; 0: there was none.")),
        newField("launchMode", &VariantRecord::launching, "Launch method of the steps; empty: the device has only one.")
            .formerly("launching"),
        newField("unattributed", &VariantRecord::unattributed, "Kernels, copies and fills outside of all steps."),
@@ -283,7 +255,8 @@ const FieldTable<RunRecord>& fieldsOf(const RunRecord*) {
        newField("interleavedGroupId", &RunRecord::roundsId,
                 "Equal in runs whose rounds were interleaved with each other; empty: the run was measured alone.")
            .formerly("roundsId"),
-       newField("numWarmups", &RunRecord::numWarmups, "Number of warm-up runs before the first round."),
+       between(newField("numWarmups", &RunRecord::numWarmups, "Number of warm-up runs before the first round."), -1.0,
+               kMostAmount),
        field("settings", &RunRecord::settings),
        newField("recipe", &RunRecord::recipe, "Recipe with its fields and overrides; null: none."),
        newField("switches", &RunRecord::switches),

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/stretch_note.h"
 
-#include "core/support/field_table.h"
+#include "core/support/field_bounds.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -25,8 +25,8 @@ void putStretchNote(std::vector<StretchNote>& notes, const StretchNote& given) {
 const FieldTable<StretchNote>& fieldsOf(const StretchNote*) {
   static const FieldTable<StretchNote> table(
       {newField("variant", &StretchNote::variant, "unfused or fused; empty: all."),
-       field("startNs", &StretchNote::startNs, "In ns since the round began."),
-       field("endNs", &StretchNote::endNs, "In ns since the round began."),
+       amount(field("startNs", &StretchNote::startNs, "In ns since the round began.")),
+       amount(field("endNs", &StretchNote::endNs, "In ns since the round began.")),
        field("text", &StretchNote::text, "The user's note.")});
   return table;
 }

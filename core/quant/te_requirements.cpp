@@ -1,6 +1,8 @@
-// Source: TransformerEngine 2.20.2, quantizer.cpp and ops/fused/backward_activation_bias.py.
+// Source: TransformerEngine 2.20.2, quantizer.cpp, ops/fused/backward_activation_bias.py, ops/basic/grouped_linear.py.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/quant/te_requirements.h"
+
+#include "core/ops/parameters.h"
 
 #include <fmt/format.h>
 
@@ -46,11 +48,57 @@ Verdict canQuantizeBehindBias(const Graph& graph, const Node& node, const std::o
                   node.id, graph.node(before).id));
 }
 
+/// All parameters of a GroupedLinear are frozen, or none is.
+Verdict isFrozenAlike(const Node& node) {
+  if (node.operation->name != "GroupedLinear" || node.parameters.size() < 2) return Verdict::yes();
+  const auto isTrainedAt = [&](int slot) { return isTrained(*node.operation, node.attributes, slot); };
+  for (int slot = 1; slot < static_cast<int>(node.parameters.size()); ++slot)
+    if (isTrainedAt(slot) != isTrainedAt(0))
+      return Verdict::no(
+          fmt::format("{}: weight_requires_grad is {}, but bias_requires_grad is {}. te.ops.GroupedLinear trains both "
+                      "or neither. Set both to the same value.",
+                      node.id, isTrainedAt(0), isTrainedAt(slot)));
+  return Verdict::yes();
+}
+
+/// A single parameter for all groups needs TransformerEngine's native grouped GEMM.
+Verdict takesSingleParameter(const Node& node, const std::optional<Recipe>& recipe) {
+  const char* const attribute = singleParameterOf(node);
+  if (!attribute || isWrittenApart(node)) return Verdict::yes();
+  const bool isQuantized = recipe && (node.quantizers.any() || recipe->name() == "CustomRecipe");
+  if (!isQuantized || hasGroupedKernels(*recipe)) return Verdict::yes();
+  return Verdict::no(
+      fmt::format("{}: te.ops.GroupedLinear does not support {} under {}{}. Set {} to false, or choose another recipe.",
+                  node.id, attribute, recipe->name(),
+                  recipe->name() == "NVFP4BlockScaling" ? " without its transform or with row scales" : "", attribute));
+}
+
 }  // namespace
 
+const char* singleParameterOf(const Node& node) {
+  for (const char* attribute : {"single_grouped_weight", "single_grouped_bias"})
+    if (node.attributes.has(attribute) && node.attributes.boolean(attribute)) return attribute;
+  return nullptr;
+}
+
+/// TransformerEngine 2.20.2, is_op_fuser_grouped_tensor_path_supported().
+bool isWrittenApart(const Node& node) {
+  return node.operation->name == "GroupedLinear" && node.parameters.front().dtype == DType::F32 &&
+         singleParameterOf(node);
+}
+
+/// NVFP4's grouped kernels always transform, and scale whole tensors.
+bool hasGroupedKernels(const Recipe& recipe) {
+  if (recipe.definition().isCustom || recipe.definition().hasState) return false;
+  if (recipe.name() != "NVFP4BlockScaling") return true;
+  return !recipe.fields().boolean("disable_rht") && !recipe.fields().boolean("row_scaled_activation");
+}
+
 Verdict isTakenByTe(const Graph& graph, const Node& node, const std::optional<Recipe>& recipe) {
-  const Verdict taken = canTransform(graph, node, recipe);
-  return taken ? canQuantizeBehindBias(graph, node, recipe) : taken;
+  for (const Verdict& verdict : {isFrozenAlike(node), takesSingleParameter(node, recipe),
+                                 canTransform(graph, node, recipe), canQuantizeBehindBias(graph, node, recipe)})
+    if (!verdict) return verdict;
+  return Verdict::yes();
 }
 
 }  // namespace fuseline

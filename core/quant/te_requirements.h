@@ -9,7 +9,14 @@
 
 namespace fuseline {
 
-/// no: te.ops raises for this op under the recipe, although Fuseline runs it. The verdict names the way out.
+/// The attribute by which a GroupedLinear has a single parameter for all groups; nullptr: it has none.
+const char* singleParameterOf(const Node& node);
+/// Does a GroupedLinear get one parameter a group, because TransformerEngine has no kernels for shared ones in float32?
+bool isWrittenApart(const Node& node);
+/// Has TransformerEngine grouped GEMMs of its own under the recipe?
+bool hasGroupedKernels(const Recipe& recipe);
+
+/// no: te.ops raises for this op, here under the recipe, although Fuseline runs it. The verdict names the way out.
 Verdict isTakenByTe(const Graph& graph, const Node& node, const std::optional<Recipe>& recipe);
 
 }  // namespace fuseline

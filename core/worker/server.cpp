@@ -241,7 +241,7 @@ class RunQueue {
     // The message is read in the window, which has no command-line options.
     options.tooLargeAdvice = "Give its symbols smaller values, or choose a device with more memory.";
     if (request.tensorsFile.empty()) return options;
-    Result<NamedTensors> tensors = readTensors(document, request.tensorsFile);
+    Result<NamedTensors> tensors = readTensors(document, request.tensorsFile, request.settings.symbols);
     if (!tensors) return tensors.error();
     options.tensors = std::move(*tensors);
     return options;

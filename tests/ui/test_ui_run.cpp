@@ -1,5 +1,7 @@
 // Runs through a real worker process: results, cancelling, and workers that die.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/file_format.h"
+#include "core/export/model/model_import.h"
 #include "core/support/atomic_file.h"
 #include "core/tensor/safetensors.h"
 #include "core/worker/protocol.h"
@@ -67,6 +69,7 @@ class RunTest : public QObject {
   void runThatFailsWhileItIsCancelledEndsItsWorker();
   void refusedRunKeepsItsWorker();
   void parametersAreSavedAndTakenBack();
+  void parametersAreSavedUnderOriginalNames();
   void tensorsThatDoNotFitAreASentence();
 };
 
@@ -518,6 +521,33 @@ void RunTest::parametersAreSavedAndTakenBack() {
   f.session.runner().run();
   QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
   QVERIFY(f.session.results().lastRun().has_value());
+}
+
+void RunTest::parametersAreSavedUnderOriginalNames() {
+  const testing::TemporaryFolder folder;
+  const QString file = toQt((folder / "model.safetensors").string());
+  const auto action = [](Fixture& f) {
+    for (const QAction* each : f.window.findChildren<QAction*>())
+      if (each->text().remove(QLatin1Char('&')).contains(QStringLiteral("original names"))) return each;
+    return static_cast<const QAction*>(nullptr);
+  };
+  Fixture plain(smallPipeline());
+  QVERIFY(action(plain) && !action(plain)->isEnabled());
+  QVERIFY(!parametersWork(plain.session, file, ParameterNames::Model)().hasValue());
+  const Json config = {
+      {"model_type", "llama"},  {"vocab_size", 5},          {"hidden_size", 8},         {"intermediate_size", 12},
+      {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"num_key_value_heads", 1}, {"max_position_embeddings", 4}};
+  Fixture f(serialize(importModelConfig(config.dump(), "config.json")->document));
+  QVERIFY(action(f)->isEnabled());
+  const Result<void> saved = parametersWork(f.session, file, ParameterNames::Model)();
+  QVERIFY2(saved.hasValue(), saved ? "" : saved.error().message.c_str());
+  const Result<NamedTensors> tensors = readSafetensors(folder / "model.safetensors");
+  QVERIFY(tensors.hasValue());
+  const auto isQuery = [](const auto& each) { return each.first == "model.layers.1.self_attn.q_proj.weight"; };
+  QVERIFY(std::ranges::any_of(*tensors, isQuery));
+  QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "layers", .value = 1}));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(f.session.plan().analysis()->isRunnable());
 }
 
 void RunTest::tensorsThatDoNotFitAreASentence() {

@@ -3,6 +3,7 @@
 #include "ui/session/exports.h"
 
 #include "core/export/html_comparison.h"
+#include "core/export/model/model_files.h"
 #include "core/export/model/weight_map.h"
 #include "core/lowering/lowering.h"
 #include "core/profile/run_file.h"
@@ -70,17 +71,20 @@ Result<PipelineText> textOf(const PipelineToExport& from, const PipelineExporter
 
 }  // namespace
 
-FileWork parametersWork(const Session& session, const QString& path) {
+FileWork parametersWork(const Session& session, const QString& path, ParameterNames names) {
   return [document = session.pipeline().document(), name = session.pipeline().displayName().toStdString(),
-          tensorsFile = session.setup().tensorsFile(), seed = session.setup().spec().seed,
-          path = path.toStdString()]() -> Result<void> {
+          tensorsFile = session.setup().tensorsFile(), seed = session.setup().spec().seed, path = path.toStdString(),
+          names]() -> Result<void> {
     const LoweredGraph lowered = lower(document);
     if (const std::string problems = errorText(lowered.diagnostics, name); !problems.empty()) return Error{problems};
     const Result<NamedTensors> given = tensorsIn(document, tensorsFile);
     if (!given) return given.error();
     const Result<NamedTensors> bindings = makeBindings(lowered.graph, seed, *given);
     if (!bindings) return bindings.error();
-    return writeSafetensors(path, parametersOf(lowered.graph, *bindings));
+    NamedTensors parameters = parametersOf(lowered.graph, *bindings);
+    if (names == ParameterNames::Pipeline) return writeSafetensors(path, parameters);
+    Result<NamedTensors> renamed = withModelNames(document, std::move(parameters));
+    return renamed ? writeModelFiles(path, std::move(*renamed)) : renamed.error();
   };
 }
 

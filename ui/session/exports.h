@@ -17,9 +17,11 @@ class Session;
 using FileWork = std::function<Result<void>()>;
 using TextWork = std::function<Result<PipelineText>()>;
 
+/// Names of parameters in a file. Model: those of the files that the model came from, in shards where it is large.
+enum class ParameterNames { Pipeline, Model };
 /// Writes the parameters that a run would start with.
 /// Errors: the pipeline has errors, the tensors file does not fit it, the file cannot be written.
-FileWork parametersWork(const Session& session, const QString& path);
+FileWork parametersWork(const Session& session, const QString& path, ParameterNames names = ParameterNames::Pipeline);
 /// Writes the last run as a run file, for `fuseline run --measured` and for this window elsewhere.
 /// Errors: nothing was measured yet, the file cannot be written.
 FileWork runWork(const Session& session, const QString& path);

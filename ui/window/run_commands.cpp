@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/window/run_commands.h"
 
+#include "core/export/model/weight_map.h"
 #include "core/profile/run_command.h"
 #include "core/profile/run_folder.h"
 #include "ui/runs/run_options_dialog.h"
@@ -72,7 +73,8 @@ void RunCommands::addCommands(QMenu& menu) {
   add(menu, tr("&Options..."), {}, [this] { chooseOptions(); });
   add(menu, tr("&Load tensors..."), {}, [this] { chooseTensors(); });
   QAction* draw = add(menu, tr("Use &random tensors"), {}, [this] { m_session.setup().setTensorsFile({}); });
-  add(menu, tr("Save &parameters..."), {}, [this] { saveParameters(); });
+  add(menu, tr("Save &parameters..."), {}, [this] { saveParameters(ParameterNames::Pipeline); });
+  addSavingOfModel(menu);
   QAction* save = add(menu, tr("Save r&un..."), {}, [this] { saveRun(); });
   enableWithRun(*save);
   addExportCommands(menu);
@@ -177,15 +179,28 @@ void RunCommands::chooseTensors() {
   if (!path.isEmpty()) m_session.setup().setTensorsFile(path);
 }
 
-void RunCommands::saveParameters() {
-  const QString path = fileToSave({.purpose = QStringLiteral("tensors"),
-                                   .title = tr("Save parameters"),
-                                   .patterns = tr("Tensors (*.safetensors);;All files (*)"),
-                                   .pipeline = m_session.pipeline().path(),
-                                   .ending = QStringLiteral("safetensors")},
-                                  &m_window);
+void RunCommands::addSavingOfModel(QMenu& menu) {
+  QAction* action =
+      add(menu, tr("Save parameters under original &names..."), {}, [this] { saveParameters(ParameterNames::Model); });
+  action->setToolTip(
+      tr("Write the parameters as the files of the original model have them, for Hugging Face transformers"));
+  const auto refresh = [this, action] { action->setEnabled(!weightTable(m_session.pipeline().document()).empty()); };
+  refresh();
+  connect(&m_session.pipeline(), &OpenPipeline::replaced, action, refresh);
+}
+
+void RunCommands::saveParameters(ParameterNames names) {
+  const bool isOfModel = names == ParameterNames::Model;
+  const QString path =
+      fileToSave({.purpose = QStringLiteral("tensors"),
+                  .title = isOfModel ? tr("Save parameters under original names") : tr("Save parameters"),
+                  .patterns = tr("Tensors (*.safetensors);;All files (*)"),
+                  .pipeline = m_session.pipeline().path(),
+                  .ending = QStringLiteral("safetensors"),
+                  .name = isOfModel ? QStringLiteral("model") : QString()},
+                 &m_window);
   if (path.isEmpty()) return;
-  write(path, parametersWork(m_session, path), tr("Parameters saved to %1.").arg(path));
+  write(path, parametersWork(m_session, path, names), tr("Parameters saved to %1.").arg(path));
 }
 
 void RunCommands::saveRun() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/export/exporter.h"
+#include "ui/session/exports.h"
 #include "ui/session/session.h"
 
 #include <QAction>
@@ -39,7 +40,8 @@ class RunCommands : public QObject {
   void chooseBaselines();
   void chooseOptions();
   void chooseTensors();
-  void saveParameters();
+  void addSavingOfModel(QMenu& menu);
+  void saveParameters(ParameterNames names);
   void saveRun();
   void exportRun(const Exporter& exporter);
   void say(const QString& sentence, Severity severity = Severity::Note);

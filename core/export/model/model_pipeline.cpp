@@ -34,7 +34,7 @@ class LayerText {
   Json json() && {
     m_text.addInput({{"id", "x"}});
     const std::string y = m_form.order == LayerOrder::Parallel ? parallel() : serial();
-    m_text.addOutput("y", y);
+    m_text.addMainOutput("y", y);
     return m_text.json();
   }
 
@@ -132,7 +132,7 @@ class ModelText {
   Json json() && {
     std::string x = embedded();
     for (std::size_t i = 0; i < m_form.layers.size(); ++i)
-      x = m_text.add(fmt::format("layer{}", i), "block:" + m_form.kinds[m_form.layers[i]].block, noAttributes(), x);
+      x = m_text.add(fmt::format("layer{}", i), "block:" + m_form.kinds[m_form.layers[i]].block, {{"layer", i}}, x);
     if (m_form.hasFinalNorm) x = norm("norm", x);
     if (m_form.image && m_form.image->hasPoolingHead)
       m_text.addOutput("pooled", addPoolingHead(m_form, m_text, x));
@@ -235,7 +235,8 @@ class ModelText {
 };
 
 Json symbolsOf(const ModelForm& form) {
-  Json symbols = {{"B", 1}, {"S", form.tokens}, {"H", form.hidden}, {"heads", form.heads}};
+  Json symbols = {
+      {"B", 1}, {"S", form.tokens}, {"layers", form.layers.size()}, {"H", form.hidden}, {"heads", form.heads}};
   if (form.latent)
     addLatentSymbols(*form.latent, symbols);
   else

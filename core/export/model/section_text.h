@@ -24,6 +24,10 @@ class SectionText {
   void addOutput(const std::string& id, const std::string& tensor) {
     m_outputs.push_back({{"id", id}, {"from", tensor}});
   }
+  /// The first output: that which an instance hands on.
+  void addMainOutput(const std::string& id, const std::string& tensor) {
+    m_outputs.insert(m_outputs.begin(), Json{{"id", id}, {"from", tensor}});
+  }
   /// {"inputs": .., "ops": .., "wires": .., "outputs": ..}
   Json json() const;
 

@@ -237,8 +237,9 @@ class StoredParts {
 
  private:
   Error misfit(const Tensor& parameter) const {
-    return {fmt::format("{}: {} cannot be divided into {} as in the model's files. Save it without --original-names.",
-                        m_source.parameter, toString(parameter.spec.shape), fmt::join(m_source.tensors, ", "))};
+    return {
+        fmt::format("{}: {} cannot be divided into {} as in the model's files. Save the names of the pipeline instead.",
+                    m_source.parameter, toString(parameter.spec.shape), fmt::join(m_source.tensors, ", "))};
   }
 
   Result<NamedTensors> divided(const Tensor& whole, const std::vector<std::string>& names) const {
@@ -283,8 +284,8 @@ Result<void> giveStoredShape(const WeightSource& source, NamedTensors& parts) {
     const auto elements = std::accumulate(source.shape.begin(), source.shape.end(), std::int64_t{1}, &saturatedProduct);
     if (elements != part.spec.numElements())
       return Error{
-          fmt::format("{}: {} does not have as many elements as {} of the model's files. Save it without "
-                      "--original-names.",
+          fmt::format("{}: {} does not have as many elements as {} of the model's files. Save the names of "
+                      "the pipeline instead.",
                       name, toString(part.spec.shape), toString(source.shape))};
     part.spec.shape = source.shape;
   }
@@ -319,8 +320,8 @@ class SharedTensors {
  private:
   static Error incomplete(const std::string& name) {
     return {
-        fmt::format("{}: the parameters of the pipeline are not all rows of this tensor. Save it without "
-                    "--original-names.",
+        fmt::format("{}: the parameters of the pipeline are not all rows of this tensor. Save the names of "
+                    "the pipeline instead.",
                     name)};
   }
 
@@ -353,11 +354,13 @@ Json weightTable(const PipelineDocument& document) {
   return table;
 }
 
-Result<NamedTensors> readTensors(const PipelineDocument& document, const std::filesystem::path& path) {
+Result<NamedTensors> readTensors(const PipelineDocument& document, const std::filesystem::path& path,
+                                 const NamedNumberList& symbols) {
   if (hasRankFiles(path)) return readRankFiles(path);
   const Json table = weightTable(document);
   if (table.empty()) return readFiles(path);
-  const LoweredGraph lowered = lower(document, {.pass = ExecutionMode::Inference});
+  const LoweredGraph lowered =
+      lower(document, {.pass = ExecutionMode::Inference, .symbols = {symbols.begin(), symbols.end()}});
   const Names parameters = parameterNames(lowered.graph);
   std::error_code ignored;
   std::vector<StoredTensor> stored;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_fused_nodes.h"
 
+#include "core/export/onnx/onnx_attention.h"
 #include "core/export/onnx/onnx_reading.h"
 #include "core/export/onnx/onnx_weights.h"
 
@@ -71,6 +72,8 @@ class FusedNodes {
     m_node = &node;
     if (node.domain().empty() && node.op_type() == "Gemm") return gemm();
     if (node.domain().empty() && node.op_type() == "QLinearMatMul") return quantizedMatMul();
+    if (node.domain().empty() && node.op_type() == "SoftmaxCrossEntropyLoss") return lossWithProbabilities();
+    if (node.domain().empty() && node.op_type() == "Identity") return outputOfAnInput();
     if (node.domain() != "com.microsoft") return false;
     const auto* const found =
         std::ranges::find(kReplacements, node.op_type(), [](const auto& each) { return std::string_view(each.first); });
@@ -194,6 +197,33 @@ class FusedNodes {
 
   bool biasAdd() {
     add("Add", {addBetween("Add", {input(0), input(1)}, "bias"), input(2)}, m_node->output(0), "sum");
+    return true;
+  }
+
+  // ---- outputs
+
+  /// Nodes that pass an input on are nothing elsewhere; an output of the model needs an op.
+  bool outputOfAnInput() {
+    const auto isNamed = [](const std::string& name) {
+      return [&name](const ::onnx::ValueInfoProto& info) { return info.name() == name; };
+    };
+    const auto from = std::ranges::find_if(m_graph.input(), isNamed(input(0)));
+    const bool isOne = from != m_graph.input().end() && !m_constants.contains(input(0)) &&
+                       floatTypeOf(from->type().tensor_type().elem_type());
+    if (!isOne || std::ranges::none_of(m_graph.output(), isNamed(m_node->output(0)))) return false;
+    add("Identity", {input(0)}, m_node->output(0), "output").set_domain(kFuselineDomain);
+    return true;
+  }
+
+  // ---- losses
+
+  /// The logarithms of the probabilities, a second output, are a node of their own.
+  bool lossWithProbabilities() {
+    if (m_node->output_size() < 2 || !m_read.contains(m_node->output(1))) return false;
+    ::onnx::NodeProto& loss = *m_nodes->add_node();
+    loss = *m_node;
+    loss.mutable_output()->RemoveLast();
+    set(add("LogSoftmax", {input(0)}, m_node->output(1), "log_prob"), "axis", std::int64_t{1});
     return true;
   }
 

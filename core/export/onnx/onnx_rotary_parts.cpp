@@ -9,7 +9,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <numbers>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -22,7 +24,30 @@ struct AngleTable {
   std::int64_t rows = 0, pairs = 0;
   std::vector<double> cosines, sines;
   double tolerance = 0.0;  // of an element, by the dtype it was written in
+  double rounding = 0.0;   // of an element that was quantized; 0: it was not
 };
+
+constexpr int kMostSteps = 16;
+constexpr double kCoarsest = 0.02;
+
+/// Half the step of numbers that were quantized to 8 bits; 0: they have no common step.
+double roundingOf(const NumberArray& table) {
+  constexpr std::size_t kFewest = 8, kMost = 256;
+  const std::set<double> distinct(table.values.begin(), table.values.end());
+  if (distinct.size() < kFewest || distinct.size() > kMost) return 0.0;
+  double gap = *distinct.rbegin() - *distinct.begin();
+  for (auto value = std::next(distinct.begin()); value != distinct.end(); ++value)
+    gap = std::min(gap, *value - *std::prev(value));
+  double step = gap;
+  const auto isOnGrid = [&](double value) {
+    const double steps = (value - *distinct.begin()) / step;
+    return std::abs(steps - std::round(steps)) < 1e-3 && steps < kMost;
+  };
+  // Neighbors in the table may be several steps apart.
+  for (int parts = 1; parts <= kMostSteps; step = gap / ++parts)
+    if (std::ranges::all_of(distinct, isOnGrid)) return step < kCoarsest ? step / 2.0 : 0.0;
+  return 0.0;
+}
 
 /// A product of a tensor and numbers that are known.
 struct ByTable {
@@ -163,7 +188,10 @@ class RotarySearch {
     const auto tokens = axisOfTokens(cosines, x.axes.size());
     if (!tokens || cosines.shape != sines.shape || cosines.shape.back() != R) return std::nullopt;
     const std::size_t missing = x.axes.size() - cosines.shape.size();
-    AngleTable table{.rows = cosines.shape[*tokens - missing], .pairs = R / 2, .tolerance = toleranceOf(straight.name)};
+    AngleTable table{.rows = cosines.shape[*tokens - missing],
+                     .pairs = R / 2,
+                     .tolerance = toleranceOf(straight.name),
+                     .rounding = std::max(roundingOf(cosines), roundingOf(sines))};
     if (!readWide(cosines, sines, *tokens - missing, isInterleaved, table)) return std::nullopt;
     RotaryParts found{.x = x, .tokens = *tokens, .output = output};
     found.attributes["interleaved"] = isInterleaved;
@@ -257,6 +285,7 @@ class RotarySearch {
     const double offset = std::round(angle(0, 0) / std::max(frequency(0), 1e-9));
     if (!(offset >= 0.0 && offset < 1e6)) return false;
     if (offset > 0.0) found.attributes["offset"] = static_cast<std::int64_t>(offset);
+    if (table.rounding > 0.0 && fitCommon(found, table)) return true;
     const auto R = static_cast<double>(2 * table.pairs);
     const double first = frequency(0);
     double base = 10000.0;
@@ -270,6 +299,15 @@ class RotarySearch {
       }
     }
     return fitLlama3(found, table, frequency(std::min<std::int64_t>(1, table.pairs - 1)));
+  }
+
+  /// Small angles of a quantized table are 0, and say nothing of the base.
+  static bool fitCommon(RotaryParts& found, const AngleTable& table) {
+    for (const double base : {1e4, 5e5, 1e6}) {
+      found.attributes["rotary_base"] = base;
+      if (matches(found.attributes, table)) return true;
+    }
+    return false;
   }
 
   /// The numbers that models of the Llama 3 family are published with.
@@ -320,7 +358,7 @@ class RotarySearch {
     for (std::int64_t row = 0; row < table.rows; ++row)
       for (std::int64_t m = 0; m < table.pairs; ++m) {
         const double turn = static_cast<double>(row + offset) * frequencies[static_cast<std::size_t>(m)];
-        const double tolerance = table.tolerance + 3e-7 * turn;  // angles are f32
+        const double tolerance = table.tolerance + 1.01 * table.rounding + 3e-7 * turn;  // angles are f32
         const auto at = static_cast<std::size_t>(row * table.pairs + m);
         if (!(std::abs(table.cosines[at] - std::cos(turn)) <= tolerance)) return false;
         if (!(std::abs(table.sines[at] - std::sin(turn)) <= tolerance)) return false;

@@ -3,6 +3,7 @@
 #include "core/export/te/te_operation.h"
 
 #include "core/ops/parameters.h"
+#include "core/quant/te_requirements.h"
 
 #include <algorithm>
 #include <array>
@@ -189,12 +190,6 @@ TeOperation linearOperation(const Graph& graph, const std::vector<NodeId>& parts
 }
 
 }  // namespace
-
-/// TransformerEngine 2.20.2, is_op_fuser_grouped_tensor_path_supported().
-bool isWrittenApart(const Node& node) {
-  return node.operation->name == "GroupedLinear" && node.parameters.front().dtype == DType::F32 &&
-         (isOn(node, "single_grouped_weight") || isOn(node, "single_grouped_bias"));
-}
 
 std::string teParameterName(const Node& node, int slot) {
   const std::string& name = node.operation->parameters[static_cast<std::size_t>(slot)].name;

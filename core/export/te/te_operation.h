@@ -28,8 +28,6 @@ struct TeOperation {
 /// The ops of a sequence; a Linear of the document is one op if all its parts are in the sequence.
 std::vector<TeOperation> teOperations(const PipelineDocument& document, const Graph& graph, const TeSequence& sequence);
 
-/// Does a GroupedLinear get one parameter a group, because TransformerEngine has no kernels for shared ones in float32?
-bool isWrittenApart(const Node& node);
 /// Names of the parameters in te.ops at a slot; "{}" stands for the number of the group where it is written apart.
 std::string teParameterName(const Node& node, int slot);
 

@@ -3,9 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/te/te_refusals.h"
 
-#include "core/export/te/te_grouped.h"
-#include "core/export/te/te_operation.h"
-#include "core/ops/parameters.h"
 #include "core/ops/tensor_parallel.h"
 #include "core/quant/te_requirements.h"
 
@@ -16,19 +13,6 @@
 namespace fuseline {
 
 namespace {
-
-/// All parameters of a GroupedLinear are frozen, or none is.
-Verdict isFrozenAlike(const Node& node) {
-  if (node.operation->name != "GroupedLinear" || node.parameters.size() < 2) return Verdict::yes();
-  const auto isTrainedAt = [&](int slot) { return isTrained(*node.operation, node.attributes, slot); };
-  for (int slot = 1; slot < static_cast<int>(node.parameters.size()); ++slot)
-    if (isTrainedAt(slot) != isTrainedAt(0))
-      return Verdict::no(
-          fmt::format("{}: weight_requires_grad is {}, but bias_requires_grad is {}. te.ops.GroupedLinear trains both "
-                      "or neither. Set both to the same value.",
-                      node.id, isTrainedAt(0), isTrainedAt(slot)));
-  return Verdict::yes();
-}
 
 /// The features that a parallel layer divides; rows need not divide, because each rank brings its own.
 Verdict isDividedEqually(const Node& node, std::int64_t ranks) {
@@ -60,8 +44,7 @@ std::optional<TeEnvironment> groupedMlp(const FusionReport& report) {
 
 Result<void> refuseForTe(const Graph& graph, const std::optional<Recipe>& recipe, std::int64_t ranks) {
   for (const Node& node : graph.nodes())
-    for (const Verdict& verdict : {isFrozenAlike(node), takesSingleParameter(node, recipe),
-                                   isTakenByTe(graph, node, recipe), isDividedEqually(node, ranks)})
+    for (const Verdict& verdict : {isTakenByTe(graph, node, recipe), isDividedEqually(node, ranks)})
       if (!verdict) return Error{verdict.reason()};
   return {};
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/experts/expert_load.h"
 
-#include "core/support/field_table.h"
+#include "core/support/field_bounds.h"
 
 #include <algorithm>
 #include <numeric>
@@ -23,7 +23,7 @@ double ExpertLoad::factor() const { return mean() > 0.0 ? static_cast<double>(mo
 const FieldTable<ExpertLoad>& fieldsOf(const ExpertLoad*) {
   static const FieldTable<ExpertLoad> table({field("op", &ExpertLoad::op, "MoEPermute or GroupedLinear."),
                                              field("owner", &ExpertLoad::owner, "Op of the pipeline file."),
-                                             field("tokens", &ExpertLoad::tokens, "Tokens of each expert.")});
+                                             amount(field("tokens", &ExpertLoad::tokens, "Tokens of each expert."))});
   return table;
 }
 

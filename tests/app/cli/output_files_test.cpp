@@ -59,6 +59,7 @@ TEST(OutputFiles, AreNoneThatTheCallReads) {
       {once + "a.fuseline --tensors s.safetensors --save s.safetensors --force", "s.safetensors"},
       {once + "a.fuseline --tensors td --save td/s.safetensors --force", "td/s.safetensors"},
       {once + "a.fuseline --tensors td --dump ./td/s.safetensors", "td/s.safetensors"},
+      {once + "hf/config.json --tensors hf --save hf --original-names", "hf/model.safetensors"},
       {"import hf/config.json -o q.fuseline --weights hf/model.safetensors --force", "hf/model.safetensors"},
       {once + "a.fuseline --measured a.fuserun -o a.fuserun --force", "a.fuserun"}};
   for (const Case& each : cases) {

@@ -23,6 +23,18 @@ TEST(Sweep, MeasuresEverySizeOfTheGrid) {
   EXPECT_TRUE(json["breakEvens"][1]["sentence"].get<std::string>().starts_with("H=16: "));
 }
 
+/// A config is read like a pipeline file.
+TEST(Sweep, MeasuresNumbersOfLayersOfAModel) {
+  const TemporaryFolder folder;
+  const Json config = {
+      {"model_type", "llama"},  {"vocab_size", 5},          {"hidden_size", 8},         {"intermediate_size", 12},
+      {"num_hidden_layers", 3}, {"num_attention_heads", 2}, {"num_key_value_heads", 1}, {"max_position_embeddings", 4}};
+  writeText(folder / "config.json", config.dump());
+  const Json rows = fuseline(kSweep + "--json --over layers=1,3,4 " + quoted(folder / "config.json")).json()["rows"];
+  EXPECT_LT(rows[0]["measured"]["unfusedLaunches"], rows[1]["measured"]["unfusedLaunches"]);
+  EXPECT_TRUE(has(rows[2]["reason"], "layers is 4, but the pipeline has 3 layers")) << rows[2];
+}
+
 // A norm of 8 numbers takes rows of 8 only.
 TEST(Sweep, GivesARowToASizeThatDoesNotWork) {
   const TemporaryFolder folder;

@@ -221,7 +221,7 @@ TEST(Reader, WarnsAboutANewerMinorVersionAndKeepsIt) {
   const LoadedDocument loaded =
       parseDocument(R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 7}, "pipeline": {}})");
   EXPECT_EQ(listed(loaded.diagnostics),
-            "file:1:50: warning: The file has format version 1.7; this program supports 1.5. Unknown parts are kept "
+            "file:1:50: warning: The file has format version 1.7; this program supports 1.6. Unknown parts are kept "
             "and written back. [newer-minor at /formatVersion]\n");
   EXPECT_NE(serialize(loaded.document).find("\"minor\": 7"), std::string::npos);
   EXPECT_FALSE(loaded.document.isReadOnly());
@@ -258,7 +258,7 @@ TEST(Reader, RefusesRequiredExtensions) {
 TEST(Reader, MissesTheHeader) {
   EXPECT_EQ(listed(parseDocument("{}").diagnostics),
             "file:1:1: error: The file has no \"format\"; expected \"format\": \"fuseline-pipeline\". "
-            "[wrong-format]\nfile:1:1: warning: The file has no \"formatVersion\"; reading it as 1.5. "
+            "[wrong-format]\nfile:1:1: warning: The file has no \"formatVersion\"; reading it as 1.6. "
             "[missing-field]\nfile:1:1: error: The file has no \"pipeline\". [missing-field]\n");
 }
 

@@ -277,9 +277,10 @@ TEST(SequentialInstances, AreReadAndWrittenBack) {
 
 TEST(SequentialInstances, KnowNoOtherAttribute) {
   const std::string wrong = R"({"id": "a", "op": "block:Project", "attributes": {"sequental": true}})";
-  EXPECT_NE(problemsOf(linearThenBias(wrong))
-                .find("a: block:Project has no attribute sequental (it has sequential); did you mean sequential?"),
-            std::string::npos);
+  EXPECT_NE(
+      problemsOf(linearThenBias(wrong))
+          .find("a: block:Project has no attribute sequental (it has sequential, layer); did you mean sequential?"),
+      std::string::npos);
   const std::string text = R"({"id": "a", "op": "block:Project", "attributes": {"sequential": "yes"}})";
   EXPECT_NE(problemsOf(linearThenBias(text)).find("a: sequential is \"yes\"; expected true or false."),
             std::string::npos);

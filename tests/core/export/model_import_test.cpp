@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/model/model_import.h"
 #include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
 #include "core/export/any_document.h"
 #include "core/export/model/model_architectures.h"
+#include "core/export/model/model_files.h"
 #include "core/export/model/weight_files.h"
 #include "core/export/model/weight_map.h"
 #include "core/lowering/lowering.h"
@@ -177,6 +179,56 @@ const Json kLatent = {
     {"kv_lora_rank", 16},          {"qk_nope_head_dim", 12},    {"qk_rope_head_dim", 8}, {"v_head_dim", 10},
     {"n_routed_experts", 8},       {"num_experts_per_tok", 4},  {"n_group", 4},          {"topk_group", 2},
     {"moe_intermediate_size", 24}, {"first_k_dense_replace", 1}};
+
+/// The ops with their attributes and inputs, and the outputs.
+Names opsOf(const LoweredGraph& lowered) {
+  Names ops;
+  for (const Node& node : lowered.graph.nodes()) {
+    ops.push_back(fmt::format("{} {} {}", node.id, node.operation->name,
+                              node.attributes.has("num_layers") ? node.attributes.integer("num_layers") : 0));
+    for (const ValueId input : node.inputs) ops.back() += " " + lowered.graph.value(input).name;
+  }
+  for (const GraphOutput& output : lowered.graph.outputs())
+    ops.push_back(output.name + " " + lowered.graph.value(output.value).name);
+  return ops;
+}
+
+/// Full and sliding layers alternate, the first layer is dense, all layers with experts have one loss.
+TEST(ModelImport, SetsTheNumberOfLayersByASymbol) {
+  const Json loss = {{"output_router_logits", true}, {"router_aux_loss_coef", 0.01}};
+  const Json dense = {{"mlp_only_layers", {0, 2}}};
+  for (const Json& config :
+       {small("llama"), small("gemma2"), with(small("deepseek_v3"), kLatent), with(kImages, {{"num_hidden_layers", 3}}),
+        with(with(small("qwen3_moe"), kExperts), loss), with(with(with(small("qwen3_moe"), kExperts), loss), dense)}) {
+    const PipelineDocument document = imported(config).document;
+    const int layers = document.symbols()["layers"];
+    for (int used = 1; used <= layers; ++used) {
+      const LoweredGraph first = lower(document, {.symbols = {{"layers", used}}});
+      EXPECT_FALSE(hasErrors(first.diagnostics)) << config << used << first.diagnostics.front().message;
+      EXPECT_EQ(opsOf(first), opsOf(lower(imported(config, {.layers = used}).document))) << config << used;
+    }
+    for (const int wrong : {0, -1, layers + 1}) {
+      const LoweredGraph refused = lower(document, {.symbols = {{"layers", wrong}}});
+      ASSERT_TRUE(hasErrors(refused.diagnostics));
+      EXPECT_NE(refused.diagnostics.front().message.find(fmt::format("expected 1 to {}.", layers)), std::string::npos);
+    }
+  }
+}
+
+/// Routers of layers have extra outputs.
+TEST(ModelImport, RefusesFewerLayersWhereALaterOneIsRead) {
+  PipelineDocument document =
+      imported(with(with(small("qwen3_moe"), kExperts), {{"output_router_logits", true}})).document;
+  ASSERT_TRUE(applyEdit(document, AddOutput{{.id = "logits", .from = {"layer3", "router_logits"}}}));
+  EXPECT_FALSE(hasErrors(lower(document).diagnostics));
+  ASSERT_TRUE(applyEdit(document, SetSymbol{"layers", 3}));
+  const LoweredGraph lowered = lower(document);
+  const auto error = std::ranges::find(lowered.diagnostics, Severity::Error, &Diagnostic::severity);
+  ASSERT_NE(error, lowered.diagnostics.end());
+  EXPECT_EQ(error->message, "layers is 3, so layer3 is left out, but output logits consumes layer3.router_logits.");
+  ASSERT_TRUE(applyEdit(document, error->repairs.front().edit));
+  EXPECT_FALSE(hasErrors(lower(document).diagnostics));
+}
 
 TEST(ModelImport, WritesLatentAttentionAsOps) {
   const ImportedPipeline pipeline = imported(with(small("deepseek_v3"), kLatent));
@@ -403,6 +455,29 @@ TEST_F(ModelWeights, ComeBackFromTheModelsOwnNames) {
     const std::map<std::string, Tensor> found(read->begin(), read->end());
     for (const auto& [name, tensor] : parameters) EXPECT_EQ(found.at(name).data, tensor.data) << config << name;
   }
+}
+
+/// As transformers writes them: tensors in shards, and an index.
+TEST_F(ModelWeights, AreSavedInShardsWhereTheyAreLarge) {
+  const PipelineDocument document = imported(small("llama")).document;
+  const LoweredGraph lowered = lower(document, {.pass = ExecutionMode::Inference});
+  const NamedTensors parameters = parametersOf(lowered.graph, *makeBindings(lowered.graph, 3));
+  const NamedTensors renamed = *withModelNames(document, parameters);
+  const std::filesystem::path file = modelFileOf(m_folder.path());
+  EXPECT_EQ(file.filename(), "model.safetensors");
+  ASSERT_TRUE(writeModelFiles(file, renamed, 60'000));
+  EXPECT_FALSE(std::filesystem::exists(file));
+  WeightFiles files = *WeightFiles::open(m_folder.path());
+  EXPECT_GT(files.files().size(), 2U);
+  for (const std::filesystem::path& shard : files.files()) EXPECT_TRUE(std::filesystem::exists(shard)) << shard;
+  const Result<NamedTensors> read = readTensors(document, m_folder.path());
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->size(), parameters.size());
+  const Result<NamedTensors> fewer = readTensors(document, m_folder.path(), {{"layers", 1}});
+  ASSERT_TRUE(fewer) << fewer.error().message;
+  EXPECT_LT(fewer->size(), parameters.size());
+  const Result<void> beside = writeModelFiles(file, renamed);
+  EXPECT_NE((beside ? "no error" : beside.error().message).find("belongs to other weights"), std::string::npos);
 }
 
 TEST_F(ModelWeights, AreSavedUnderOriginalNamesOnlyWhereTheyFit) {

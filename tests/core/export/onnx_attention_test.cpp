@@ -363,16 +363,18 @@ TEST(OnnxAttention, SplitsAPackedProjection) {
   EXPECT_EQ(attributesOf(imported, "DotProductAttention")["softmax_scale"], 1.0) << "no factor is a factor of 1";
 }
 
-/// x cos + turned(x) sin, with one table of angles of this base.
-AttentionGraph rotated(double base, bool isInterleaved, double change = 0.0) {
+/// x cos + turned(x) sin, with one table of angles of this base, in multiples of a step if one is given.
+AttentionGraph rotated(double base, bool isInterleaved, double change = 0.0, double step = 0.0) {
   AttentionGraph graph;
   graph.input("x", {2, 6, 32}).heads("q", "x", 4);
   const auto angle = [base, isInterleaved](std::int64_t i) {
     const std::int64_t channel = i % 8, pair = isInterleaved ? channel / 2 : channel % 4;
     return static_cast<double>(i / 8) * std::pow(base, -static_cast<double>(pair) / 4.0);
   };
-  graph.floats("cos", {1, 1, 6, 8}, [=](std::int64_t i) { return std::cos(angle(i)) + (i == 20 ? change : 0.0); });
-  graph.floats("sin", {1, 1, 6, 8}, [=](std::int64_t i) { return std::sin(angle(i)); });
+  const auto stored = [step](double value) { return step > 0.0 ? step * std::round(value / step) : value; };
+  graph.floats("cos", {1, 1, 6, 8},
+               [=](std::int64_t i) { return stored(std::cos(angle(i))) + (i == 20 ? change : 0.0); });
+  graph.floats("sin", {1, 1, 6, 8}, [=](std::int64_t i) { return stored(std::sin(angle(i))); });
   graph.integers("zero", {0}).integers("one", {1}).integers("two", {2}).integers("half", {4}).integers("all", {8});
   graph.integers("last", {-1}).integers("shape", {2, 4, 6, 8});
   if (isInterleaved) {
@@ -398,6 +400,13 @@ TEST(OnnxAttention, RecoversTheBaseOfRotaryEmbeddings) {
       EXPECT_EQ(attributesOf(imported, "RotaryPositionEmbedding"),
                 (Values{{"dim", 8}, {"rotary_base", base}, {"interleaved", isInterleaved}, {"tensor_format", "bshd"}}));
     }
+}
+
+TEST(OnnxAttention, RecoversTheBaseOfQuantizedTables) {
+  for (const double base : {10000.0, 500000.0})
+    EXPECT_EQ(attributesOf(rotated(base, false, 0.0, 2.0 / 255.0).merged("rotated"),
+                           "RotaryPositionEmbedding")["rotary_base"],
+              base);
 }
 
 // The table as dynamo writes it for any number of tokens: from a Range to the extent that Shape gives of one axis.

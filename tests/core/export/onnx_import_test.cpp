@@ -209,6 +209,15 @@ class Model {
     return *this;
   }
 
+  /// The permutation of the last node.
+  Model& order(const std::vector<std::int64_t>& axes) {
+    auto& attribute = *m_model.mutable_graph()->mutable_node()->rbegin()->add_attribute();
+    attribute.set_name("perm");
+    attribute.set_type(::onnx::AttributeProto::INTS);
+    for (const std::int64_t axis : axes) attribute.add_ints(axis);
+    return *this;
+  }
+
   /// The domain of the last node.
   Model& domain(const std::string& name) {
     m_model.mutable_graph()->mutable_node()->rbegin()->set_domain(name);
@@ -638,11 +647,11 @@ TEST(OnnxImport, LeavesOutWhatEndsAModel) {
 
 TEST(OnnxImport, NamesOutputsThatAreInputsOrConstants) {
   Model model;
-  model.input("x", {"4", "8"}).weight("w", {8, 8}).node("MatMul", {"x", "w"}, {"y"}).node("Identity", {"x"}, {"again"});
-  const Result<ImportedPipeline> imported = model.output("y").output("x").output("w").output("again").imported();
+  model.input("x", {"4", "8"}).weight("w", {8, 8}).node("MatMul", {"x", "w"}, {"y"});
+  const Result<ImportedPipeline> imported = model.output("y").output("x").output("w").imported();
   ASSERT_TRUE(imported) << imported.error().message;
   EXPECT_TRUE(std::ranges::any_of(imported->notes, [](const std::string& note) {
-    return has(note, "left out, also by `export --to onnx`: x, w, again.");
+    return has(note, "left out, also by `export --to onnx`: x, w.");
   }));
 }
 
@@ -1061,6 +1070,39 @@ TEST(OnnxImport, ReadsLosses) {
     EXPECT_EQ(operationsOf(imported), (Texts{"Linear", "CrossEntropy"}));
     EXPECT_EQ(toJson(imported->document)["pipeline"]["inputs"][1]["dtype"], "i64");
   }
+}
+
+TEST(OnnxImport, AnOutputThatIsAnInputIsAnIdentity) {
+  Model model;
+  model.input("x", {"4", "8"}).weight("w", {8, 3}).node("MatMul", {"x", "w"}, {"y"}).node("Identity", {"x"}, {"same"});
+  const Result<ImportedPipeline> imported = model.output("y").output("same").imported();
+  EXPECT_EQ(operationsOf(imported), (Texts{"Linear", "Identity"}));
+  EXPECT_EQ(imported->document.outputs().back().from, (Endpoint{imported->document.ops().back().id, "y"}));
+}
+
+/// PyTorch moves the classes of [B, S, V] to the second axis.
+TEST(OnnxImport, ReadsLossesOfThreeAxes) {
+  for (const int softmax : {0, 1, 2}) {
+    Model model;
+    model.input("x", {"2", "4", "8"}).input("labels", {"2", "4"}, ::onnx::TensorProto::INT64).weight("w", {8, 3});
+    model.node("MatMul", {"x", "w"}, {"h"});
+    if (softmax == 1) model.node("LogSoftmax", {"h"}, {"p"}, {{"axis", -1}});
+    model.node("Transpose", {softmax == 1 ? "p" : "h"}, {"moved"}).order({0, 2, 1});
+    if (softmax == 2) model.node("LogSoftmax", {"moved"}, {"p"}, {{"axis", 1}});
+    model.node(softmax == 0 ? "SoftmaxCrossEntropyLoss" : "NegativeLogLikelihoodLoss",
+               {softmax == 2 ? "p" : "moved", "labels"}, {"y"});
+    EXPECT_EQ(operationsOf(model.output("y").imported()), (Texts{"Linear", "CrossEntropy"})) << softmax;
+  }
+}
+
+TEST(OnnxImport, ReadsALossWhoseProbabilitiesAreAnOutput) {
+  Model model;
+  model.input("x", {"4", "8"}).input("labels", {"4"}, ::onnx::TensorProto::INT64).weight("w", {8, 3});
+  model.node("MatMul", {"x", "w"}, {"h"}).node("SoftmaxCrossEntropyLoss", {"h", "labels"}, {"y", "log_prob"});
+  const Result<ImportedPipeline> imported = model.output("y").output("log_prob").cut();
+  EXPECT_EQ(operationsOf(imported), (Texts{"Linear", "CrossEntropy"}));
+  ASSERT_TRUE(imported);
+  EXPECT_NE(imported->notes.front().find("LogSoftmax"), std::string::npos) << imported->notes.front();
 }
 
 TEST(OnnxImport, ReadsASumWithANormWhoseStatisticsNobodyReads) {

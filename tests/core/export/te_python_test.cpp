@@ -242,6 +242,18 @@ TEST(TePython, RefusesWhatGroupedLinearRefuses) {
   EXPECT_TRUE(contains(refusal(grouped(R"("single_grouped_weight": true)"), "DelayedScaling"), "DelayedScaling"));
 }
 
+TEST(TePython, SaysBeforeAnExportThatGroupedLinearRefuses) {
+  const auto notesOf = [](const char* attributes, const char* recipe) {
+    AnalysisOptions options;
+    if (recipe) options.recipe = *Recipe::create(*findRecipe(recipe), {});
+    const Analysis analysis = analyze(parseDocument(grouped(attributes)).document, options);
+    return std::ranges::count(analysis.lowered.diagnostics, "recipe-te", &Diagnostic::code);
+  };
+  EXPECT_EQ(notesOf(R"("weight_requires_grad": false)", nullptr), 1);
+  EXPECT_EQ(notesOf(R"("weight_requires_grad": true)", nullptr), 0);
+  EXPECT_EQ(notesOf(R"("single_grouped_weight": true)", "DelayedScaling"), 1);
+}
+
 // is_op_fuser_grouped_tensor_path_supported of TransformerEngine: its GEMM of all groups is the only one that takes
 // them.
 TEST(TePython, RefusesASingleParameterWithoutTheNativeGroupedGemm) {

@@ -179,7 +179,7 @@ TEST(RunRecord, ReadsTheNamesOfOlderPrograms) {
 TEST(RunRecord, RefusesPeaksThatAreNone) {
   Json json = toJson(fullRecord());
   json["peaks"]["copyGBps"] = -1.0;
-  EXPECT_EQ(refusal(json), "/peaks/copyGBps: expected a rate from 0 up, found -1.");
+  EXPECT_EQ(refusal(json), "/peaks/copyGBps: expected a number from 0 to 1e+18, found -1.0.");
   json["peaks"].erase("copyGBps");
   EXPECT_EQ(refusal(json), "/peaks/copyGBps: this field is missing.");
   json["peaks"] = nullptr;
@@ -195,7 +195,7 @@ TEST(RunRecord, RefusesATimelineOfOtherSteps) {
   const std::string place = "/variants/0/timeline/spans/1/";
   EXPECT_EQ(refusalWith("step", 1), place + "step: expected -1, or one of the variant's 1 steps, found 1.");
   EXPECT_EQ(refusalWith("activity", 1), place + "activity: expected -1, or one of 1 activities, found 1.");
-  EXPECT_EQ(refusalWith("startNs", -1.0), place + "startNs: expected nanoseconds from 0 up, found -1.");
+  EXPECT_EQ(refusalWith("startNs", -1.0), place + "startNs: expected a number from 0 to 1e+18, found -1.0.");
   EXPECT_EQ(refusalWith("activity", -1), "");
 }
 
@@ -207,8 +207,23 @@ TEST(RunRecord, RefusesLaunchesOfOtherSteps) {
   };
   const std::string place = "/variants/0/timeline/launches/0/";
   EXPECT_EQ(refusalWith("step", -2), place + "step: expected -1, or one of the variant's 1 steps, found -2.");
-  EXPECT_EQ(refusalWith("durationNs", -1.0), place + "durationNs: expected nanoseconds from 0 up, found -1.");
+  EXPECT_EQ(refusalWith("durationNs", -1.0), place + "durationNs: expected a number from 0 to 1e+18, found -1.0.");
   EXPECT_EQ(refusalWith("step", -1), "");
+}
+
+/// Times, counts, bytes and FLOP that nothing has.
+TEST(RunRecord, RefusesAbsurdNumbers) {
+  const Json whole = toJson(fullRecord());
+  const std::string variant = "/variants/0/";
+  for (const char* place : {"endToEndNs/1", "setupNs", "peakBytes", "launches", "steps/0/flops", "steps/0/bytes",
+                            "steps/0/launches", "steps/0/samplesNs/0", "steps/0/activities/0/samplesNs/1",
+                            "steps/0/hiddenNs", "timeline/round", "timeline/spans/1/startNs"})
+    for (const Json& value : {Json(-1), Json(2'000'000'000'000'000'000)}) {
+      Json json = whole;
+      json[Json::json_pointer(variant + place)] = value;
+      const std::string message = refusal(json);
+      EXPECT_EQ(message.find(variant + place + ": expected "), 0U) << place << ": " << message;
+    }
 }
 
 TEST(RunRecord, NamesAStepAsProfilersShowIt) {
