@@ -124,6 +124,16 @@ class Ranks(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.count("Ranks: 2, as processes; communicator: MPI, Open MPI"), 1, done.stdout)
 
+    @unittest.skipUnless(HAS_MPI, "there is no MPI")
+    def test_hosts_are_those_of_mpirun(self):
+        threads = self.tensors("threads", "--ranks", "2")
+        self.assertEqual(self.tensors("hosts", "--ranks", "2", "--hosts", "localhost:1,127.0.0.1:1"), threads)
+        for hosts, code, sentence in (("localhost", 2, "--hosts has room for 1"), ("localhost:x", 2, "expected HOST[:N]"),
+                                      ("nowhere.invalid:2", 3, "nowhere.invalid is not a known host name")):
+            done = run("run", EXAMPLE, *SMALL, "--ranks", "2", "--hosts", hosts)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(sentence, done.stderr)
+
     def torchrun(self, port: int, *options_by_rank: list) -> list[subprocess.CompletedProcess]:
         processes = [started("run", *options, *SMALL, **torchrun_variables(rank, port))
                      for rank, options in enumerate(options_by_rank)]
