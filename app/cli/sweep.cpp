@@ -58,7 +58,7 @@ Result<void> checkSweepOptions(const SweepOptions& options, const ShapeSweep& sw
 
 Result<void> checkAxes(const ShapeSweep& sweep, const PipelineDocument& document) {
   for (const SweepAxis& axis : sweep.axes) {
-    if (axis.symbol == kRanksAxis) continue;
+    if (axis.symbol == kRanksAxis || axis.symbol == kChunksAxis) continue;
     if (const Verdict verdict = hasSymbol(document, axis.symbol); !verdict)
       return Error{fmt::format("--over {}: {}", axis.symbol, verdict.reason()), ErrorKind::Usage};
   }

@@ -16,7 +16,7 @@ namespace fuseline {
 Result<std::shared_ptr<Exchange>> joinMpi(std::optional<Seconds> rankTimeout);
 
 /// Runs `mpirun -n ranks` of the same command, and returns its exit code. hosts: as mpirun's --host; empty: this
-/// machine. Errors (NoDevice): there is no mpirun.
+/// machine. Errors: too few hosts (Usage); there is no mpirun, or it cannot start ranks on a host (NoDevice).
 Result<int> startUnderMpi(int ranks, const std::string& hosts, std::ostream& err);
 
 }  // namespace fuseline

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -94,6 +95,11 @@ struct ChildStart {
   }
 };
 
+/// A shell starts its background jobs without SIGINT, which a rank would then ignore until it watches for it.
+void allowRequests() {
+  for (const int signal : {SIGINT, SIGTERM}) ::signal(signal, SIG_DFL);
+}
+
 [[noreturn]] void becomeRank(const ChildStart& start, char* const* words, char* const* variables) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != start.parent) _exit(static_cast<int>(ErrorKind::RunFailed));  // it has ended meanwhile
@@ -102,6 +108,7 @@ struct ChildStart {
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);
   }
   for (const int socket : start.sockets) fcntl(socket, F_SETFD, 0);
+  allowRequests();
   sigprocmask(SIG_SETMASK, &start.signals, nullptr);
   execve("/proc/self/exe", words, variables);
   _exit(static_cast<int>(ErrorKind::RunFailed));
@@ -263,21 +270,62 @@ constexpr int kNotStarted = 127;  // as shells say it
   if (getppid() != parent) _exit(static_cast<int>(ErrorKind::RunFailed));
   const int nothing = isatty(STDIN_FILENO) != 0 ? open("/dev/null", O_RDONLY) : -1;
   if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+  allowRequests();
   sigprocmask(SIG_SETMASK, &signals, nullptr);
   execvp(words[0], words);
   _exit(kNotStarted);
 }
 
+bool isRunning(const std::string& process) {
+  std::ifstream file("/proc/" + process + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const std::size_t name = text.rfind(')');  // may contain anything
+  return name != std::string::npos && name + 2 < text.size() && text[name + 2] != 'Z';
+}
+
+/// Has it children that run?
+bool hasChildren(pid_t parent) {
+  std::error_code ignored;
+  for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", parent), ignored)) {
+    std::ifstream children(thread.path() / "children");
+    for (std::string child; children >> child;)
+      if (isRunning(child)) return true;
+  }
+  return false;
+}
+
+/// mpirun 4.1 may wait for a lock for ever when a rank was killed while it started.
+class WatchOverEnd {
+ public:
+  /// Call it now and then. True: its ranks have ended long ago.
+  bool isLate(pid_t mpirun) {
+    constexpr auto kMostSeconds = std::chrono::seconds(5);
+    if (hasChildren(mpirun)) m_lastSeen = Clock::now();
+    return m_lastSeen && Clock::now() - *m_lastSeen > kMostSeconds;
+  }
+
+ private:
+  std::optional<Clock::time_point> m_lastSeen;  // of a rank
+};
+
 /// mpirun kills its ranks a second after SIGINT and SIGTERM, but passes SIGUSR1 on to them: they cancel their run.
 /// While ranks start, and at another request, mpirun itself is ended. Returns its status, as waitpid() gives it.
-int waitForMpirun(pid_t mpirun, const WatchedSignals& signals, bool& wasCancelled) {
+int waitForMpirun(pid_t mpirun, const WatchedSignals& signals, bool& wasCancelled, std::ostream& err) {
   constexpr auto kSameRequest = std::chrono::milliseconds(500);  // `timeout` sends its signal twice
   constexpr auto kStart = std::chrono::seconds(1);
   const Clock::time_point begin = Clock::now();
   Clock::time_point first;
+  WatchOverEnd watch;
   int status = 0;
   while (waitpid(mpirun, &status, WNOHANG) == 0) {
     const std::optional<int> signal = signals.next();
+    if (watch.isLate(mpirun)) {
+      err << "fuseline: mpirun did not end after its ranks had ended, so it was killed." << std::endl;
+      ::kill(mpirun, SIGKILL);
+      waitpid(mpirun, &status, 0);
+      break;
+    }
     if (!signal || (wasCancelled && Clock::now() - first < kSameRequest)) continue;
     ::kill(mpirun, wasCancelled || Clock::now() - begin < kStart ? SIGTERM : SIGUSR1);
     if (!wasCancelled) first = Clock::now();
@@ -303,7 +351,7 @@ Result<int> superviseMpirun(std::vector<std::string> words, std::ostream& err) {
   if (mpirun < 0) return systemError("fork");
   if (mpirun == 0) becomeMpirun(signals.previous(), parent, pointers.data());
   bool wasCancelled = false;
-  const int status = waitForMpirun(mpirun, signals, wasCancelled);
+  const int status = waitForMpirun(mpirun, signals, wasCancelled, err);
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(ErrorKind::RunFailed);
   if (code == kNotStarted) return Error{"mpirun does not start. Install openmpi-bin.", ErrorKind::NoDevice};
   const bool hasSpoken = code == 0 || code == static_cast<int>(ErrorKind::RunFailed);  // rank 0

@@ -35,6 +35,10 @@ struct CollectivePart {
   std::int64_t count = 0;
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
+  /// An all-gather's elements from the values of one rank to those of the next one, if others lie between; 0: count.
+  std::int64_t rankStride = 0;
+
+  std::int64_t strideBytes() const { return (rankStride > 0 ? rankStride : count) * sizeBytes(dtype); }
 };
 
 /// Bytes of the whole tensor: of all ranks together for an all-gather and a reduce-scatter.

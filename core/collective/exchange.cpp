@@ -85,7 +85,7 @@ class ExchangeCommunicator final : public Communicator {
   void gather(const CollectivePart& part) {
     const ConstBytes own(part.from, lengthOf(part, part.count));
     std::vector<Bytes> in;
-    for (std::size_t rank = 0; rank < ranks(); ++rank) in.emplace_back(part.to + rank * own.size(), own.size());
+    for (int rank = 0; rank < size(); ++rank) in.emplace_back(part.to + rank * part.strideBytes(), own.size());
     m_exchange->exchange(std::vector<ConstBytes>(ranks(), own), in, m_name);
     copy(in[static_cast<std::size_t>(rank())].data(), own);
   }

@@ -172,8 +172,7 @@ class InProcessCommunicator final : public Communicator {
 
   void gather(const CollectivePart& own, std::size_t part) const {
     const std::size_t bytes = bytesOf(own, own.count);
-    for (int rank = 0; rank < size(); ++rank)
-      copy(own.to + static_cast<std::size_t>(rank) * bytes, partOf(rank, part).from, bytes);
+    for (int rank = 0; rank < size(); ++rank) copy(own.to + rank * own.strideBytes(), partOf(rank, part).from, bytes);
   }
 
   void reduce(Reduction reduction, std::size_t part, const ElementRange& range, std::byte* out) const {

@@ -20,7 +20,7 @@ class LoneRank final : public Communicator {
     for (const CollectivePart& part : collective.parts) {
       const auto bytes = static_cast<std::size_t>(part.count * sizeBytes(part.dtype));
       if (bytes == 0 || part.to == part.from) continue;
-      for (int i = 0; i < copies; ++i) std::memcpy(part.to + static_cast<std::size_t>(i) * bytes, part.from, bytes);
+      for (int i = 0; i < copies; ++i) std::memcpy(part.to + i * part.strideBytes(), part.from, bytes);
     }
   }
 

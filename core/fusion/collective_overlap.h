@@ -10,4 +10,8 @@ namespace fuseline {
 /// TransformerEngine does so in column-parallel layers.
 bool sendsInputGradient(const Graph& graph, NodeId id);
 
+/// Does this linear op of a rank compute both gradients from an output gradient that is gathered in high precision?
+/// TransformerEngine's Userbuffers gather it during the dgrad GEMM.
+bool gathersOutputGradient(const Graph& graph, NodeId id);
+
 }  // namespace fuseline

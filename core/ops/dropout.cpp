@@ -1,8 +1,8 @@
 // Drops elements at random and scales the others up: y = x mask / (1 - p). The mask is a function of the seed, the op's
 // id and the element's index, so backward makes it again instead of keeping it. Outside training x passes as it is.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/dropout_place.h"
 #include "core/ops/operation.h"
+#include "core/ops/rank_attributes.h"
 #include "core/ops/reference_math.h"
 #include "core/ops/shared_attributes.h"
 

@@ -260,7 +260,7 @@ void planStageFrom(const Analysis& earlier, const FusionOptions& fusion, Analysi
 Analysis analyze(const PipelineDocument& document, const AnalysisOptions& options, const SourceMap* sourceMap) {
   Analysis analysis = graphStage(document, options, sourceMap);
   planStage(fusionOptions(document, options, analysis), analysis,
-            {.overlapsCollectives = options.place.overlapsCollectives});
+            {.overlapsCollectives = options.place.overlapsCollectives, .chunks = options.place.chunks});
   return analysis;
 }
 

@@ -29,6 +29,7 @@ struct RankPlace {
   int ranks = 1;
   /// See PlanOptions.
   bool overlapsCollectives = true;
+  int chunks = 1;
 };
 
 struct AnalysisOptions {

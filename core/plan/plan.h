@@ -32,7 +32,8 @@ enum class TensorRole {
   Reloaded         // the same, back on the device
 };
 
-/// Columns of a wider tensor: pieces of `width` elements, one in each row of `rowStride` elements.
+/// Columns of a wider tensor: pieces of `width` elements, one in each row of `rowStride` elements. Rows of a longer
+/// tensor only have a first element.
 struct ColumnView {
   std::int64_t width = 0;
   std::int64_t rowStride = 0;     // 0: the tensor is contiguous
@@ -79,8 +80,8 @@ struct StepOperand {
 /// additional work of other steps (fused quantization). Operands of this member: {Output, 0} is the rowwise and
 /// {Output, 1} the columnwise quantized tensor; with delayed scaling, {Parameter, i} is the scale and {Residual, i} the
 /// amax history of the i-th group of rows, in pairs. {Input, 1} are the sizes of groups; without it groups are equal.
-/// {Input, 2} is the amax, if an earlier step computed it; that step has a work without quantizers, whose {Output, 2}
-/// it is.
+/// {Input, 2} is the amax, if an earlier step computed it, and {Input, 3} that of the transformed tensor; that step has
+/// a work without quantizers, whose {Output, 2} and {Output, 3} they are.
 struct QuantizeWork {
   std::string name;    // of the step that would do it separately: "fc1.quantize_input"
   NodeId reader = -1;  // the op that reads the quantized tensors
@@ -129,6 +130,8 @@ struct CollectiveWork {
   Half half = Half::Whole;
   /// Number of elements of each operand of an all-reduce, from its start; -1: all.
   std::int64_t numElements = -1;
+  /// See CollectivePart.
+  std::int64_t rankStride = 0;
 
   bool isWait() const { return half == Half::Await; }
 };
@@ -195,6 +198,9 @@ struct PlanOptions {
   bool keepIntermediates = false;
   /// Collectives run beside the steps that do not need them. Only of a graph of one of several ranks.
   bool overlapsCollectives = true;
+  /// Parts in which a gather or scatter of rows takes place beside the GEMM that needs or makes them; 1: none is
+  /// beside it; 0: as many as a model of GPUs finds best. Needs overlapsCollectives.
+  int chunks = 1;
 };
 
 Plan makePlan(const Graph& graph, const FusionReport& report, const PlanOptions& options = {});

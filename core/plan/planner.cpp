@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/collective_overlap.h"
 #include "core/fusion/operation_cost.h"
+#include "core/plan/collectives/chunked_collectives.h"
 #include "core/plan/collectives/collective_steps.h"
 #include "core/plan/collectives/overlapped_collectives.h"
 #include "core/plan/column_views.h"
@@ -80,12 +81,18 @@ class Planner {
     Plan plan{.steps = std::move(m_steps), .tensors = std::move(tensors)};
     addOffloadSteps(m_graph, plan, viewOf);
     if (!m_options.keepIntermediates) showColumns(m_graph, plan, viewOf);
+    if (isChunked()) chunkCollectives(m_graph, plan, viewOf, m_options.chunks);
     if (m_options.overlapsCollectives) overlapCollectives(plan, viewOf);
     layOutStorages(plan, viewOf, m_options);
     return plan;
   }
 
  private:
+  /// Every tensor has its own memory where intermediates are kept, so that none has the rows of another.
+  bool isChunked() const {
+    return m_options.overlapsCollectives && m_options.chunks != 1 && !m_options.keepIntermediates;
+  }
+
   void addStep(const FusedOperation& entry, Phase phase, const EntryOperands& operands) {
     if (m_quantize.isGatherOfQuantized(entry, phase) || m_quantize.addHandedOnly(entry, phase)) return;
     Step step = makeStep(entry, phase, operands);
@@ -116,6 +123,7 @@ class Planner {
   }
 
   std::string noteOf(const FusedOperation& entry, Phase phase) const {
+    if (std::string note = m_quantize.gatherNote(entry, phase); !note.empty()) return note;
     return m_quantize.isQuantizeIn(entry, phase) ? "dequantized: not all consumers can read quantized values"
                                                  : entry.note(m_graph);
   }
@@ -189,6 +197,7 @@ class Planner {
     const Node& node = m_graph.node(id);
     const bool isDelayed = node.delayedNeeds().anyParameter();
     const bool isBeside = m_options.overlapsCollectives && sendsInputGradient(m_graph, id);
+    if (!entry.isFused() && !isDelayed && isChunked() && gathersOutputGradient(m_graph, id)) return addBothShares(id);
     if (entry.isFused() || (!isDelayed && !isBeside))
       return addStep(entry, Phase::Backward, backwardOperands(m_graph, entry));
     if (isDelayed)
@@ -198,6 +207,14 @@ class Planner {
     GradientNeeds prompt = node.promptNeeds();
     if (!isDelayed) prompt.parameters.assign(prompt.parameters.size(), false);
     if (prompt.anyInput() || prompt.anyParameter()) addShare(id, std::move(prompt), false);
+    addSteps(m_gradients.addInputGradients(id));
+  }
+
+  /// The output gradient is gathered beside the first.
+  void addBothShares(NodeId id) {
+    const GradientNeeds& needs = m_graph.node(id).needs;
+    addShare(id, {.inputs = needs.inputs, .parameters = std::vector<bool>(needs.parameters.size())}, false);
+    addWeightGradient(id);
     addSteps(m_gradients.addInputGradients(id));
   }
 

@@ -51,7 +51,9 @@ void QuantizeSteps::addGemmOperands(Step& step, const std::vector<NodeId>& nodes
   const bool isGradient = operand.type == TensorType::GradOutput;
   if (isGathered && !m_copies.has(operand)) m_gathers.addSteps(step.phase, operand);
   if (plain >= 0 && (step.phase == Phase::Forward || isGradient)) addCopies(step.phase, operand, plain);
-  for (const Usage direction : m_needs.readDirections(step.phase, operand))
+  const std::vector<Usage> directions = m_needs.readDirections(step.phase, operand);
+  if (std::ranges::count(directions, Usage::Columnwise) > 0) m_gathers.orderColumns(step.phase, operand);
+  for (const Usage direction : directions)
     step.operands.push_back({.key = key, .tensor = m_copies.readBy(operand, direction, plain), .direction = direction});
   if (isGradient && isReadBesideGemms(m_graph.node(operand.node)))
     step.operands.push_back({.key = key, .tensor = plain});

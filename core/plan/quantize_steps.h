@@ -7,6 +7,7 @@
 
 #include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace fuseline {
@@ -26,6 +27,7 @@ class QuantizeSteps {
   bool isGatherOfQuantized(const FusedOperation& entry, Phase phase) const {
     return m_gathers.isQuantized(entry, phase);
   }
+  std::string gatherNote(const FusedOperation& entry, Phase phase) const { return m_gathers.noteOf(entry, phase); }
   /// See QuantizedGathers.
   void addRegathers(const FusedOperation& entry) { m_gathers.addRegathers(entry); }
   /// At the end, when all steps are there.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <string_view>
 
 namespace fuseline {
 
@@ -69,10 +70,28 @@ void measure(ComparisonRow& row, const Steps& unfused, const Steps& fused, const
   row.launchesSaved = numLaunches(unfused) - numLaunches(fused);
 }
 
-void appendEntry(std::vector<ComparisonRow>& rows, const StepRecord& step, const Steps& parts,
+/// The name of a step that is one of several pieces, without its number: "fc1 [2/4]".
+std::string_view wholeName(const StepRecord& step) {
+  const std::string_view name = step.name;
+  return name.substr(0, name.ends_with(']') ? name.rfind(" [") : name.size());
+}
+
+/// A fused step that is cut into pieces replaces its ops once.
+Steps piecesOf(const VariantRecord& fused, const StepRecord& first) {
+  Steps pieces = {&first};
+  if (!isFused(first) || wholeName(first) == first.name) return pieces;
+  for (const StepRecord& step : fused.steps)
+    if (&step > &first && step.rule == first.rule && step.phase == first.phase && wholeName(step) == wholeName(first))
+      pieces.push_back(&step);
+  return pieces;
+}
+
+void appendEntry(std::vector<ComparisonRow>& rows, const Steps& pieces, const Steps& parts,
                  const Rooflines& rooflines) {
+  const StepRecord& step = *pieces.front();
   ComparisonRow& row = rows.emplace_back(rowFor(step, 0));
-  measure(row, parts, {&step}, rooflines);
+  if (pieces.size() > 1) row.label = wholeName(step);
+  measure(row, parts, pieces, rooflines);
   row.isInBoth = isTheOnly(parts, step);
   if (!isFused(step)) return;
   for (const StepRecord* part : parts) measureUnfused(rows.emplace_back(rowFor(*part, 1)), {part}, rooflines);
@@ -96,10 +115,14 @@ std::vector<ComparisonRow> fusedRows(const VariantRecord& unfused, const Variant
   std::vector<ComparisonRow> rows;
   std::set<const StepRecord*> shown;
   const StepParts allParts(unfused, fused);
+  std::set<const StepRecord*> compared;
   for (const StepRecord& step : fused.steps) {
+    if (compared.contains(&step)) continue;
     const Steps parts = allParts.of(step);
+    const Steps pieces = piecesOf(fused, step);
     shown.insert(parts.begin(), parts.end());
-    appendEntry(rows, step, parts, rooflines);
+    compared.insert(pieces.begin(), pieces.end());
+    appendEntry(rows, pieces, parts, rooflines);
   }
   appendLeftOver(rows, unfused, shown, rooflines);
   return rows;

@@ -78,6 +78,7 @@ struct RunSpec {
   std::string label;             // the user's name for the run; mostly empty
   bool isDeterministic = false;  // sums of ranks are in rank order, on GPUs, too
   bool overlaps = true;          // collectives run beside the steps that do not need them
+  int chunks = 1;                // of collectives beside the GEMMs that need or make their rows; 0: by a model
   Optimizer optimizer = Optimizer::None;
   NamedTextList optimizerFields;  // in place of its defaults
 

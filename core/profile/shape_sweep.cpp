@@ -126,8 +126,8 @@ Result<void> add(ShapeSweep& sweep, std::string_view text) {
   }
   Result<std::vector<std::int64_t>> sizes = parseSizes(values);
   if (!sizes) return axisError(text, sizes.error().message);
-  if (name == kRanksAxis && std::ranges::max(*sizes) > kMostRanks)
-    return axisError(text, fmt::format("expected at most {} ranks.", kMostRanks));
+  if ((name == kRanksAxis || name == kChunksAxis) && std::ranges::max(*sizes) > kMostRanks)
+    return axisError(text, fmt::format("expected at most {} {}.", kMostRanks, name));
   sweep.axes.push_back({.symbol = std::string(name), .sizes = std::move(*sizes)});
   return {};
 }
@@ -192,8 +192,8 @@ std::string SweepPoint::name() const {
 
 void SweepPoint::applyTo(RunSpec& settings) const {
   for (const auto& [symbol, size] : symbols) {
-    if (symbol == kRanksAxis) {
-      settings.ranks = static_cast<int>(size);
+    if (symbol == kRanksAxis || symbol == kChunksAxis) {
+      (symbol == kRanksAxis ? settings.ranks : settings.chunks) = static_cast<int>(size);
       continue;
     }
     std::erase_if(settings.symbols, [&name = symbol](const auto& set) { return set.first == name; });

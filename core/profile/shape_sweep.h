@@ -16,8 +16,10 @@ namespace fuseline {
 
 /// Name of the axis whose sizes are numbers of tensor-parallel ranks.
 inline constexpr std::string_view kRanksAxis = "ranks";
+/// Name of the axis whose sizes are numbers of chunks of collectives (--chunks).
+inline constexpr std::string_view kChunksAxis = "chunks";
 
-/// A symbol of the pipeline, or kRanksAxis, and the values that it takes.
+/// A symbol of the pipeline, kRanksAxis or kChunksAxis, and the values that it takes.
 struct SweepAxis {
   std::string symbol;
   std::vector<std::int64_t> sizes;

@@ -137,6 +137,15 @@ std::vector<SentBytes> sentBytes(const TensorSpec& rows, const TensorSpec& whole
   return sent;
 }
 
+/// What is sent of a tensor whose lines of all ranks belong beside each other: the values of all ranks, then the
+/// scales.
+std::vector<SentBytes> sentInLines(const TensorSpec& rows, const TensorSpec& sent) {
+  const CopyParts own = partsOf(rows);
+  const std::int64_t ranks = sent.numElements() / (own.codesBytes + own.scalesBytes);
+  return {SentBytes{.count = own.codesBytes},
+          SentBytes{.count = own.scalesBytes, .from = own.scalesOffset, .to = ranks * own.codesBytes}};
+}
+
 struct OperandPair {
   const TensorSpec& fromSpec;
   const TensorSpec& toSpec;
@@ -146,10 +155,13 @@ struct OperandPair {
 
 void addParts(const CollectiveWork& work, const OperandPair& pair, std::vector<CollectivePart>& parts) {
   if (!pair.fromSpec.quantized) {
-    parts.push_back({pair.fromSpec.dtype, partCount(work, pair.fromSpec, pair.toSpec), pair.from, pair.to});
+    parts.push_back(
+        {pair.fromSpec.dtype, partCount(work, pair.fromSpec, pair.toSpec), pair.from, pair.to, work.rankStride});
     return;
   }
-  for (const SentBytes& sent : sentBytes(pair.fromSpec, pair.toSpec))
+  const bool isInLines = !pair.toSpec.quantized;
+  for (const SentBytes& sent :
+       isInLines ? sentInLines(pair.fromSpec, pair.toSpec) : sentBytes(pair.fromSpec, pair.toSpec))
     parts.push_back(
         {DType::U8, sent.count, pair.from ? pair.from + sent.from : nullptr, pair.to ? pair.to + sent.to : nullptr});
 }

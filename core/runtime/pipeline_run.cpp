@@ -129,6 +129,12 @@ std::vector<std::pair<std::string, std::string>> environmentOf(const DeviceInfo&
   return environment;
 }
 
+/// On the CPU the pieces of a GEMM take longer, and ranks have no cores for what is beside them.
+RankPlace placeOf(const RunSpec& settings, const Backend& backend) {
+  const bool isOne = settings.chunks == 0 && backend.hasHostMemory();
+  return {.ranks = settings.ranks, .overlapsCollectives = settings.overlaps, .chunks = isOne ? 1 : settings.chunks};
+}
+
 }  // namespace
 
 std::string errorText(const std::vector<Diagnostic>& diagnostics, std::string_view file) {
@@ -214,8 +220,7 @@ Result<void> PipelineRun::analyzeDocument(const LoadedDocument& loaded) {
   if (!options) return options.error();
   options->gains = m_options.gains;
   options->capability = parseCapability(m_backend->device().architecture);
-  options->place.ranks = m_options.settings.ranks;
-  options->place.overlapsCollectives = m_options.settings.overlaps;
+  options->place = placeOf(m_options.settings, *m_backend);
   m_analysis = analyze(loaded.document, *options, &loaded.sourceMap);
   if (std::string problems = errorText(m_analysis.lowered.diagnostics, m_pipelineName); !problems.empty())
     return Error{problems};

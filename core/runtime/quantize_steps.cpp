@@ -3,9 +3,12 @@
 #include "core/runtime/quantize_steps.h"
 
 #include "core/ops/grouped_form.h"
+#include "core/ops/rank_attributes.h"
 #include "core/quant/attention_quantizers.h"
 #include "core/quant/copy_memory.h"
 #include "core/quant/delayed_scaling.h"
+#include "core/quant/hadamard.h"
+#include "core/quant/matrix.h"
 #include "core/tensor/grouped_copy.h"
 #include "core/tensor/scaling.h"
 
@@ -33,6 +36,8 @@ float amaxOf(const Tensor& x) {
   const std::vector<double> values = x.toDoubles();
   return fuseline::amaxOf(std::vector<float>(values.begin(), values.end()));
 }
+
+float transformedAmaxOf(const Tensor& x) { return fuseline::amaxOf(randomHadamard(transposed(matrixOf(x))).values); }
 
 class QuantizeKernel final : public Kernel {
  public:
@@ -109,6 +114,36 @@ class ScaleUpdate final : public Kernel {
   std::size_t m_historyLength = 0;
 };
 
+class GatheredColumns final : public Kernel {
+ public:
+  GatheredColumns(const Plan& plan, const Step& step)
+      : m_operands(step),
+        m_rows(plan.spec(step.operands[static_cast<std::size_t>(m_operands.rows)])),
+        m_whole(plan.spec(step.operands[static_cast<std::size_t>(m_operands.whole)])) {}
+
+  void run(std::span<std::byte* const> pointers, std::byte*) override {
+    std::byte* const whole = at(pointers, m_operands.whole);
+    for (const SentLines& lines : sentLines(m_rows, m_whole)) order(lines, at(pointers, m_operands.sent), whole);
+    if (!isNvfp4(m_whole.quantized->scaling)) return;
+    std::memcpy(whole + tensorScaleOffset(m_whole), at(pointers, m_operands.rows) + tensorScaleOffset(m_rows),
+                sizeof(float));
+  }
+
+ private:
+  void order(const SentLines& lines, const std::byte* sent, std::byte* whole) const {
+    const std::int64_t ranks = m_whole.rows() / m_rows.rows();
+    const auto bytes = static_cast<std::size_t>(lines.bytes);
+    for (std::int64_t rank = 0; rank < ranks; ++rank)
+      for (std::int64_t line = 0; line < lines.count; ++line)
+        std::memcpy(whole + lines.to + (line * ranks + rank) * lines.bytes,
+                    sent + lines.from + (rank * lines.count + line) * lines.bytes, bytes);
+  }
+
+  GatheredColumnsOperands m_operands;
+  TensorSpec m_rows;
+  TensorSpec m_whole;
+};
+
 class GatheredCodes final : public Kernel {
  public:
   GatheredCodes(const Plan& plan, const Step& step, TransposeBytes transpose)
@@ -151,6 +186,24 @@ GatheredCodesOperands::GatheredCodesOperands(const Step& step)
       whole(indexOf(step, {0, OperandKind::Output, 0})),
       columnwise(indexOf(step, {0, OperandKind::Output, 1})) {}
 
+GatheredColumnsOperands::GatheredColumnsOperands(const Step& step)
+    : sent(indexOf(step, {0, OperandKind::Input, 0})),
+      rows(indexOf(step, {0, OperandKind::Input, 1})),
+      whole(indexOf(step, {0, OperandKind::Output, 0})) {}
+
+std::array<SentLines, 2> sentLines(const TensorSpec& rows, const TensorSpec& whole) {
+  const CopyParts own = partsOf(rows);
+  const std::int64_t ranks = whole.rows() / rows.rows();
+  const std::int64_t columns = rows.cols();
+  const bool isByColumns = rows.quantized->scaling == Scaling::Block1x128;
+  const std::int64_t scaleLines = isByColumns ? 1 : columns;
+  return {SentLines{.from = 0, .to = 0, .count = columns, .bytes = own.codesBytes / columns},
+          SentLines{.from = ranks * own.codesBytes,
+                    .to = partsOf(whole).scalesOffset,
+                    .count = scaleLines,
+                    .bytes = own.scalesBytes / scaleLines}};
+}
+
 QuantizeOperands::QuantizeOperands(const Step& step, const QuantizeWork& work)
     : source(indexOf(step, work.source)),
       rowwise(indexOf(step, {work.member, OperandKind::Output, 0})),
@@ -159,12 +212,17 @@ QuantizeOperands::QuantizeOperands(const Step& step, const QuantizeWork& work)
       history(indexOf(step, {work.member, OperandKind::Residual, 0})),
       sizes(indexOf(step, {work.member, OperandKind::Input, 1})),
       knownAmax(indexOf(step, {work.member, OperandKind::Input, 2})),
-      foundAmax(indexOf(step, {work.member, OperandKind::Output, 2})) {}
+      foundAmax(indexOf(step, {work.member, OperandKind::Output, 2})),
+      knownTransformedAmax(indexOf(step, {work.member, OperandKind::Input, 3})),
+      foundTransformedAmax(indexOf(step, {work.member, OperandKind::Output, 3})) {}
 
 std::string pieceName(const Node& reader, const QuantizeWork& work, std::int64_t numGroups, std::int64_t piece) {
   if (numGroups > 0) return quantizedName(reader, work.type, piece);
   const bool isOfOneGroup = work.type == TensorType::Weight && rowGroups(reader) > 0;
-  return isOfOneGroup ? quantizedName(reader, work.type, work.slot) : quantizedName(reader, work.type);
+  const std::string name =
+      isOfOneGroup ? quantizedName(reader, work.type, work.slot) : quantizedName(reader, work.type);
+  const std::int64_t rank = reader.attributes.has(kRankAttribute) ? reader.attributes.integer(kRankAttribute) : 0;
+  return rank > 0 ? fmt::format("{}@{}", name, rank) : name;
 }
 
 void checkGroupSizes(const Node& node, std::span<const std::int64_t> sizes, std::int64_t rows, const TensorSpec& copy) {
@@ -240,6 +298,7 @@ class PieceMaker {
     piece.history = hasState ? at(m_pointers, m_operands.history + pair) : nullptr;
     piece.inputs.scale = floatAt(hasState ? at(m_pointers, m_operands.scale + pair) : nullptr);
     piece.inputs.amax = floatAt(at(m_pointers, m_operands.knownAmax));
+    piece.inputs.transformedAmax = floatAt(at(m_pointers, m_operands.knownTransformedAmax));
     piece.inputs.name = pieceName(m_node, m_work, numGroups(), index);
   }
 
@@ -306,8 +365,12 @@ void fusedOperandReference(const Graph& graph, const Plan& plan, const Step& ste
       quantizeReference(work.quantizers, rowsOf(x, piece), piece);
     return;
   }
+  const QuantizeOperands operands(step, work);
   const float amax = amaxOf(x);
-  std::memcpy(at(pointers, QuantizeOperands(step, work).foundAmax), &amax, sizeof(amax));
+  std::memcpy(at(pointers, operands.foundAmax), &amax, sizeof(amax));
+  if (operands.foundTransformedAmax < 0) return;
+  const float transformed = transformedAmaxOf(x);
+  std::memcpy(at(pointers, operands.foundTransformedAmax), &transformed, sizeof(transformed));
 }
 
 void recordAmax(std::byte* history, float amax) {
@@ -337,6 +400,10 @@ void transposeBytes(const std::uint8_t* from, std::int64_t rows, std::int64_t co
       for (std::int64_t row = top; row < std::min(rows, top + kSide); ++row)
         for (std::int64_t col = left; col < std::min(cols, left + kSide); ++col)
           to[col * rows + row] = from[row * cols + col];
+}
+
+std::unique_ptr<Kernel> makeGatheredColumns(const Plan& plan, const Step& step) {
+  return std::make_unique<GatheredColumns>(plan, step);
 }
 
 std::unique_ptr<Kernel> makeGatheredCodes(const Plan& plan, const Step& step, TransposeBytes transpose) {

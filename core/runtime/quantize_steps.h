@@ -5,6 +5,7 @@
 #include "core/quant/quantizer.h"
 #include "core/runtime/backend.h"
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,6 +26,8 @@ struct QuantizeOperands {
   int sizes = -1;      // of groups
   int knownAmax = -1;  // found by an earlier step
   int foundAmax = -1;  // found by this step for a later one
+  int knownTransformedAmax = -1;
+  int foundTransformedAmax = -1;
 
   QuantizeOperands(const Step& step, const QuantizeWork& work);
 };
@@ -97,6 +100,30 @@ void transposeBytes(const std::uint8_t* from, std::int64_t rows, std::int64_t co
 /// Kernel "gathered_codes" on the host.
 std::unique_ptr<Kernel> makeGatheredCodes(const Plan& plan, const Step& step,
                                           TransposeBytes transpose = transposeBytes);
+
+/// The operands of kernel "gathered_columns", by index: what all ranks sent of their columnwise tensors, the values of
+/// all ranks in front of their scales; this rank's tensor, for the amax; and the columnwise tensor of all rows.
+struct GatheredColumnsOperands {
+  int sent = -1;
+  int rows = -1;
+  int whole = -1;
+
+  explicit GatheredColumnsOperands(const Step& step);
+};
+
+/// Lines of bytes that the ranks sent one after another, [ranks, count, bytes], and that belong beside each other,
+/// [count, ranks, bytes].
+struct SentLines {
+  std::int64_t from = 0;  // offset in what was sent
+  std::int64_t to = 0;    // offset in the whole tensor
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;
+};
+/// Values and scales. rows: the tensor of one rank.
+std::array<SentLines, 2> sentLines(const TensorSpec& rows, const TensorSpec& whole);
+
+/// Kernel "gathered_columns" on the host.
+std::unique_ptr<Kernel> makeGatheredColumns(const Plan& plan, const Step& step);
 
 /// Kernel "delayed_scaling_update": at most thousands of floats, so that no device needs a faster one.
 std::unique_ptr<Kernel> makeScaleUpdate(const Plan& plan, const Step& step);

@@ -177,6 +177,7 @@ class ReferenceBackend final : public Backend {
                                           const CompileOptions&) override {
     if (step.isQuantize()) return makeQuantizeReference(graph, plan, step);
     if (step.kernel == "gathered_codes") return makeGatheredCodes(plan, step);
+    if (step.kernel == "gathered_columns") return makeGatheredColumns(plan, step);
     if (step.scaleUpdate) return makeScaleUpdate(plan, step);
     if (step.kernel == kAdamWKernel) return makeAdamWReference(graph, plan, step);
     if (step.kernel == kGradNormKernel) return makeGradNormReference(graph, plan, step);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/sharding/rank_graph.h"
 
-#include "core/ops/dropout_place.h"
+#include "core/ops/rank_attributes.h"
 #include "core/sharding/collective_operations.h"
 #include "core/support/to_index.h"
 
@@ -191,6 +191,7 @@ class RankGraphMaker {
     attributes.set(split, features / m_ranks);
     attributes.set("tensor_parallel_mode", std::string("none"));
     attributes.set("sequence_parallel", false);
+    attributes.set(kRankAttribute, std::int64_t{m_rank});
     const Result<NodeId> made = add(node, node.id, node.operation, std::move(attributes), std::move(inputs));
     return made ? take(id, *made) : made.error();
   }

@@ -1,7 +1,8 @@
 # Ranks as processes: the bits of threads, one speaker, and an end for all when one of them dies.
 # SPDX-License-Identifier: Apache-2.0
 # Usage: check_ranks.py FUSELINE [--kills N]
-#   --kills N  kills and stops each rank N times at random moments, under each launcher, in place of the quick tests
+#   --kills N  kills each rank and each launcher N times in each phase of a run, under each launcher, and stops it, in
+#              place of the quick tests
 import concurrent.futures
 import os
 import pathlib
@@ -21,9 +22,11 @@ KILLS = int(sys.argv[sys.argv.index("--kills") + 1]) if "--kills" in sys.argv el
 SMALL = ["--set", "M=24", "--set", "H=48", "--iterations", "2", "--warmup", "1", "--no-peaks"]
 UNENDING = ["--set", "M=24", "--set", "H=48", "--iterations", "1000000", "--warmup", "1", "--no-peaks"]
 LONG = [*UNENDING, "--quiet"]
+SHORT = [*SMALL, "--quiet"]
 HAS_MPI = bool(shutil.which("mpirun")) and (FUSELINE.parent / "../lib/fuseline/libfuseline_mpi.so").exists()
 LAUNCHERS = ["processes", "mpi"] if HAS_MPI else ["processes"]
 ENVIRONMENT = {**os.environ, "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMP_WAIT_POLICY": "passive"}
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", FUSELINE]
 MOST_SECONDS = 15
 
 
@@ -116,10 +119,20 @@ class Ranks(unittest.TestCase):
 
     @unittest.skipUnless(HAS_MPI, "there is no MPI")
     def test_mpirun_makes_each_process_a_rank(self):
-        done = subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", FUSELINE, "run", EXAMPLE,
-                               *SMALL], capture_output=True, text=True, env=ENVIRONMENT, check=False, timeout=60)
+        done = subprocess.run([*MPIRUN, "run", EXAMPLE, *SMALL], capture_output=True, text=True, env=ENVIRONMENT,
+                              check=False, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.count("Ranks: 2, as processes; communicator: MPI, Open MPI"), 1, done.stdout)
+
+    @unittest.skipUnless(HAS_MPI, "there is no MPI")
+    def test_hosts_are_those_of_mpirun(self):
+        threads = self.tensors("threads", "--ranks", "2")
+        self.assertEqual(self.tensors("hosts", "--ranks", "2", "--hosts", "localhost:1,127.0.0.1:1"), threads)
+        for hosts, code, sentence in (("localhost", 2, "--hosts has room for 1"), ("localhost:x", 2, "expected HOST[:N]"),
+                                      ("nowhere.invalid:2", 3, "nowhere.invalid is not a known host name")):
+            done = run("run", EXAMPLE, *SMALL, "--ranks", "2", "--hosts", hosts)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(sentence, done.stderr)
 
     def torchrun(self, port: int, *options_by_rank: list) -> list[subprocess.CompletedProcess]:
         processes = [started("run", *options, *SMALL, **torchrun_variables(rank, port))
@@ -159,6 +172,13 @@ class Ranks(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("expected several ranks", done.stderr)
 
+    def assert_no_rank(self, session: int, place: str) -> None:
+        for _ in range(100):
+            if not ranks_of(session):
+                break
+            time.sleep(0.02)
+        self.assertEqual(ranks_of(session), {}, place)
+
     def kill(self, launcher: str, rank: int, delay: float, sent: signal.Signals = signal.SIGKILL) -> None:
         patience = ["--rank-timeout", "3"] if sent == signal.SIGSTOP else []
         process = started("run", EXAMPLE, *LONG, "--ranks", "2", "--ranks-as", launcher, *patience)
@@ -175,17 +195,47 @@ class Ranks(unittest.TestCase):
             self.assertIn(f"rank {rank}", err, place)
         elif f"rank {rank}" not in err:
             print(f"not named: {launcher}, rank {rank}, {sent.name} after {delay:.3f} s", flush=True)
-        for _ in range(100):
-            if not ranks_of(process.pid):
-                break
-            time.sleep(0.02)
-        self.assertEqual(ranks_of(process.pid), {}, place)
+        self.assert_no_rank(process.pid, place)
+
+    def kill_at_end(self, launcher: str, rank: int, delay: float) -> bool:
+        """Whether the rank was still there."""
+        process = started("run", EXAMPLE, *SHORT, "--ranks", "2", "--ranks-as", launcher)
+        ranks = wait_for_ranks(process.pid, 2)
+        time.sleep(delay)
+        try:
+            os.kill(ranks[rank], signal.SIGKILL)
+        except ProcessLookupError:
+            ranks = {}
+        out, err = process.communicate(timeout=60)
+        place = f"{launcher}, rank {rank}, SIGKILL at the end, after {delay:.3f} s: {process.returncode}, {err}"
+        self.assertTrue(ranks or process.returncode == 0, place)
+        self.assertTrue(process.returncode == 0 or err, place)
+        self.assert_no_rank(process.pid, place)
+        return bool(ranks)
+
+    def end_launcher(self, command: list, sent: signal.Signals, delay: float) -> None:
+        """A launcher that a signal ends takes its ranks with it."""
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=ENVIRONMENT, start_new_session=True)
+        wait_for_ranks(process.pid, 2)
+        time.sleep(delay)
+        begin = time.monotonic()
+        os.kill(process.pid, sent)
+        out, err = process.communicate(timeout=60)
+        place = f"{command[0]}, {sent.name} after {delay:.3f} s: {err}"
+        self.assertNotEqual(process.returncode, 0, place)
+        self.assertLess(time.monotonic() - begin, MOST_SECONDS, place)
+        self.assert_no_rank(process.pid, place)
 
     @unittest.skipIf(KILLS, "many kills are requested")
     def test_a_killed_rank_ends_all(self):
         cases = [(launcher, rank, delay) for launcher in LAUNCHERS for rank in (0, 1) for delay in (0.0, 0.4)]
         with concurrent.futures.ThreadPoolExecutor(4) as together:
-            for done in [together.submit(self.kill, *case) for case in cases]:
+            killed = [together.submit(self.kill, *case) for case in cases]
+            if HAS_MPI:
+                killed += [together.submit(self.end_launcher, [*MPIRUN, "run", EXAMPLE, *LONG], sent, 0.4)
+                           for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)]
+            for done in killed:
                 done.result()
 
     def cancel(self, launcher: str, sent: signal.Signals, to_group: bool, delay: float) -> bool:
@@ -213,12 +263,25 @@ class Ranks(unittest.TestCase):
     def test_each_rank_is_killed_and_stopped_many_times(self):
         moments = random.Random(7)
         for launcher in LAUNCHERS:
+            begin = time.monotonic()
+            self.assertEqual(run("run", EXAMPLE, *SHORT, "--ranks", "2", "--ranks-as", launcher).returncode, 0)
+            whole = time.monotonic() - begin
             for rank in (0, 1):
+                late = 0
                 for _ in range(KILLS):
-                    self.kill(launcher, rank, moments.uniform(0.0, 1.0))
+                    self.kill(launcher, rank, moments.uniform(0.0, 0.2))
+                    self.kill(launcher, rank, moments.uniform(0.2, 1.5))
+                    late += self.kill_at_end(launcher, rank, moments.uniform(0.5, 1.0) * whole)
                 for _ in range(max(1, KILLS // 10)):
                     self.kill(launcher, rank, moments.uniform(0.0, 1.0), signal.SIGSTOP)
-                print(launcher, "rank", rank, "done", flush=True)
+                print(f"{launcher}, rank {rank}: killed {KILLS} times while it starts, {KILLS} times in its rounds, "
+                      f"{late} times at its end", flush=True)
+            own = [FUSELINE, "run", EXAMPLE, *LONG, "--ranks", "2", "--ranks-as", launcher]
+            for command in (own, [*MPIRUN, "run", EXAMPLE, *LONG]) if launcher == "mpi" else (own,):
+                for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+                    for _ in range(KILLS):
+                        self.end_launcher(command, sent, moments.uniform(0.0, 1.5))
+                print(f"{launcher}: {command[0]} ended {3 * KILLS} times", flush=True)
 
 
 if __name__ == "__main__":

@@ -150,7 +150,7 @@ RankedRun runOnRanks(const Graph& whole, const std::vector<std::shared_ptr<Backe
     resources.push_back({backends[static_cast<std::size_t>(rank)], &(*graphs)[static_cast<std::size_t>(rank)].graph,
                          shardsOf(bindings, first.shards, rank, ranks)});
   const Plan plan = makePlan(first.graph, reportOf(first.graph, options.isFused, backends.front()),
-                             {.overlapsCollectives = options.overlaps});
+                             {.overlapsCollectives = options.overlaps, .chunks = options.chunks});
   RankTeam team(ranks, options.watch);
   if (const Result<void> joined = joinRanks(team, resources, options.order); !joined)
     made.problem = joined.error().message;

@@ -31,6 +31,7 @@ struct RankedRunOptions {
   int numRuns = 1;
   RankWatch watch = {};
   bool overlaps = true;
+  int chunks = 1;
 };
 
 /// The results of all ranks together: whole outputs and gradients, what an optimizer updates, and the states of

@@ -21,7 +21,7 @@ class Overlap {
     std::vector<std::vector<Step>> before(m_plan.steps.size() + 1);
     for (std::size_t index = 0; index < m_plan.steps.size(); ++index) {
       Step& step = m_plan.steps[index];
-      if (!step.collective || !step.isLaunched()) continue;
+      if (!step.collective || !step.isLaunched() || step.collective->half != CollectiveWork::Half::Whole) continue;
       const std::size_t end = firstThatNeeds(index);
       if (!isWorkBetween(index, end)) continue;
       before[end].push_back(waitFor(step));
@@ -63,22 +63,21 @@ class Overlap {
     return false;
   }
 
-  /// Its operands keep their memory until then.
-  static Step waitFor(const Step& begin) {
-    Step wait{.name = begin.name + " (wait)", .kernel = begin.kernel + "_wait", .phase = begin.phase};
-    wait.nodes = begin.nodes;
-    wait.collective = begin.collective;
-    wait.collective->half = CollectiveWork::Half::Await;
-    wait.operands = begin.operands;
-    for (StepOperand& operand : wait.operands) operand.access = OperandAccess::Read;
-    return wait;
-  }
-
   Plan& m_plan;
   const std::vector<int>& m_viewOf;
 };
 
 }  // namespace
+
+Step waitFor(const Step& begin) {
+  Step wait{.name = begin.name + " (wait)", .kernel = begin.kernel + "_wait", .phase = begin.phase};
+  wait.nodes = begin.nodes;
+  wait.collective = begin.collective;
+  wait.collective->half = CollectiveWork::Half::Await;
+  wait.operands = begin.operands;
+  for (StepOperand& operand : wait.operands) operand.access = OperandAccess::Read;
+  return wait;
+}
 
 void overlapCollectives(Plan& plan, const std::vector<int>& viewOf) { Overlap(plan, viewOf).insertWaits(); }
 

@@ -9,8 +9,11 @@
 
 namespace fuseline {
 
-/// Splits every collective in two steps where work lies between it and the first step that needs its results, writes
-/// what it sends, or communicates. viewOf: by tensor the one whose memory it has, itself for most.
+/// The step that ends what `begin` begins. Its operands keep their memory until then.
+Step waitFor(const Step& begin);
+
+/// Splits every whole collective in two steps where work lies between it and the first step that needs its results,
+/// writes what it sends, or communicates. viewOf: by tensor the one whose memory it has, itself for most.
 void overlapCollectives(Plan& plan, const std::vector<int>& viewOf);
 
 }  // namespace fuseline

@@ -34,6 +34,9 @@ class Quantize final : public Kernel {
     const QuantizeOperands operands(m_step, work);
     const float amax = amaxOf(pointers[static_cast<std::size_t>(operands.source)], work.spec);
     std::memcpy(pointers[static_cast<std::size_t>(operands.foundAmax)], &amax, sizeof(amax));
+    if (operands.foundTransformedAmax < 0) return;
+    const float transformed = transformedAmaxOf(pointers[static_cast<std::size_t>(operands.source)], work.spec);
+    std::memcpy(pointers[static_cast<std::size_t>(operands.foundTransformedAmax)], &transformed, sizeof(transformed));
   }
 
   static void run(const TensorQuantizers& quantizers, const QuantizePiece& piece) {

@@ -446,12 +446,20 @@ void quantizeBlockByBlock(const std::byte* x, const TensorSpec& source, const Qu
 
 }  // namespace
 
+float transformedAmaxOf(const std::byte* values, const TensorSpec& spec) {
+  const QuantizedForm form{
+      .format = ElementFormat::E2M1, .scaling = Scaling::Nv1x16, .direction = Usage::Columnwise, .isTransformed = true};
+  return transformedAmax(SourceStrips(values, spec, form));
+}
+
 void quantizeCopy(const std::byte* x, const TensorSpec& source, const QuantizerSpec& quantizer,
                   const QuantizerInputs& inputs, float amax, const TensorSpec& copy, std::byte* memory) {
   if (quantizer.fourOverSix || quantizer.scaling == Scaling::NvRow1x16)
     return quantizeBlockByBlock(x, source, quantizer, inputs, amax, copy, memory);
   const SourceStrips strips(x, source, *copy.quantized);
-  const float used = copy.quantized->isTransformed ? transformedAmax(strips) : amax;
+  const bool isOwnAmax = copy.quantized->isTransformed && !inputs.transformedAmax;
+  const float known = copy.quantized->isTransformed ? inputs.transformedAmax.value_or(0.0F) : amax;
+  const float used = isOwnAmax ? transformedAmax(strips) : known;
   CopyWriter(quantizer, inputs, used, copy, memory).write(strips);
   const CopyParts parts = partsOf(copy);
   if (parts.totalBytes > parts.amaxOffset) std::memcpy(memory + parts.amaxOffset, &used, sizeof(used));

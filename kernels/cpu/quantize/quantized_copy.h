@@ -14,6 +14,8 @@ namespace fuseline::cpu {
 
 /// The largest |value| of a tensor; 0 without values. NaN is ignored.
 float amaxOf(const std::byte* values, const TensorSpec& spec);
+/// The same of the random Hadamard transform of its columns.
+float transformedAmaxOf(const std::byte* values, const TensorSpec& spec);
 /// The same of some rows of the tensor, on the calling thread.
 float amaxOfRows(const std::byte* rows, const TensorSpec& spec, std::int64_t count);
 

@@ -123,7 +123,8 @@ class NcclCommunicator final : public Communicator {
 
   void callNccl(const Collective& collective) {
     inGroup(collective, [&] {
-      for (const CollectivePart& part : collective.parts) take(call(collective, part));
+      for (const CollectivePart& part : collective.parts)
+        part.rankStride > 0 ? gatherApart(part) : take(call(collective, part));
     });
   }
 
@@ -155,6 +156,12 @@ class NcclCommunicator final : public Communicator {
     if (numSent > 0) take(nccl().send(from, partBytes(part, numSent), NcclType::Uint8, peer, handle, m_stream));
     if (numReceived > 0)
       take(nccl().receive(to, partBytes(part, numReceived), NcclType::Uint8, peer, handle, m_stream));
+  }
+
+  /// NCCL gathers to places that follow each other only.
+  void gatherApart(const CollectivePart& part) {
+    for (int peer = 0; peer < size(); ++peer)
+      exchange(part, peer, part.from, part.count, part.to + peer * part.strideBytes(), part.count);
   }
 
   void addInOrder(const Collective& collective) {

@@ -61,7 +61,8 @@ std::uint64_t alignmentOf(const ColumnPieces& pieces) {
 auto kernelFor(const ColumnPieces& pieces) {
   const std::uint64_t alignment = alignmentOf(pieces);
   if (alignment >= sizeof(Quad)) return copyColumns<Quad>;
-  return alignment >= sizeof(std::uint32_t) ? copyColumns<std::uint32_t> : copyColumns<std::uint16_t>;
+  if (alignment >= sizeof(std::uint32_t)) return copyColumns<std::uint32_t>;
+  return alignment >= sizeof(std::uint16_t) ? copyColumns<std::uint16_t> : copyColumns<std::uint8_t>;
 }
 
 }  // namespace

@@ -95,18 +95,25 @@ __device__ void walk(Tile& tile, const Nvfp4Quantization& task, const Visit& vis
   }
 }
 
+__host__ __device__ const float* knownAmaxOf(const Nvfp4Quantization& task, const Nvfp4Copy& copy) {
+  return copy.isTransformed ? task.knownTransformedAmax : task.knownAmax;
+}
+
+__host__ __device__ bool isAmaxSought(const Nvfp4Quantization& task, const Nvfp4Copy& copy) {
+  return copy.codes && !knownAmaxOf(task, copy);
+}
+
 /// Initial amaxes: the known value, or zero.
 __global__ void beginAmaxes(const __grid_constant__ TaskBatch<Nvfp4Quantization> batch, int count) {
   const int i = static_cast<int>(threadIdx.x);
   if (i >= count) return;
   const Nvfp4Quantization& task = batch.tasks[i];
-  const float known = task.knownAmax ? *task.knownAmax : 0.0f;
-  if (task.rowwise.codes) *task.rowwise.amax = known;
-  if (task.columnwise.codes) *task.columnwise.amax = task.columnwise.isTransformed ? 0.0f : known;
-}
-
-__host__ __device__ bool isAmaxSought(const Nvfp4Quantization& task, const Nvfp4Copy& copy) {
-  return copy.codes && (copy.isTransformed || !task.knownAmax);
+  const auto begin = [&](const Nvfp4Copy& copy) {
+    const float* const known = knownAmaxOf(task, copy);
+    if (copy.codes) *copy.amax = known ? *known : 0.0f;
+  };
+  begin(task.rowwise);
+  begin(task.columnwise);
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -246,6 +253,14 @@ bool isAmaxSought(const Nvfp4Quantization& task) {
 }
 
 }  // namespace
+
+void launchNvfp4Amaxes(const Nvfp4Quantization& tensor, Stream stream) {
+  launchInBatches(std::span(&tensor, 1),
+                  [&](std::span<const Nvfp4Quantization> tasks, const TaskBatch<Nvfp4Quantization>& batch) {
+                    launch(beginAmaxes, dim3(1), dim3(kWarpLanes), 0, stream, batch, static_cast<int>(tasks.size()));
+                    launch(findNvfp4Amaxes, gridOf(tasks), dim3(kThreads), 0, stream, batch);
+                  });
+}
 
 void launchNvfp4Quantize(std::span<const Nvfp4Quantization> tensors, Stream stream) {
   launchInBatches(tensors, [&](std::span<const Nvfp4Quantization> tasks, const TaskBatch<Nvfp4Quantization>& batch) {

@@ -22,7 +22,10 @@ struct Nvfp4Quantization {
   /// Blocks of 16 x 16 with the same scales in both quantized tensors, and so without a transform; otherwise 1 x 16.
   bool hasSquares = false;
   const float* knownAmax = nullptr;  // of x; null: it is computed first
+  const float* knownTransformedAmax = nullptr;
 };
+/// Writes the amaxes only, of copies that have codes; these are not used.
+void launchNvfp4Amaxes(const Nvfp4Quantization& tensor, Stream stream);
 /// Writes encoded values, scales of blocks and amaxes. Reads x twice if an amax must be computed.
 void launchNvfp4Quantize(std::span<const Nvfp4Quantization> tensors, Stream stream);
 

@@ -192,6 +192,8 @@ void StepCopies::launchTransposes(Pointers pointers, const DeviceContext& device
 }
 
 void StepCopies::launchFrom(const std::byte* tensor, Pointers pointers, const DeviceContext& device) const {
+  if (isAmaxOnly() && m_operands.front().foundTransformedAmax >= 0)
+    return launchTransformedAmax(tensor, pointers, device);
   if (isAmaxOnly()) {
     const AmaxSearch search =
         searchOf({.tensor = tensor, .rows = spec().rows(), .cols = spec().cols()}, clearedAmax(pointers, device));
@@ -200,6 +202,22 @@ void StepCopies::launchFrom(const std::byte* tensor, Pointers pointers, const De
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < m_operands.size(); ++i) pieces.push_back(pieceOf(i, tensor, pointers));
   launchPieces(pieces, device);
+}
+
+/// Finds the amaxes of the tensor and of its transform.
+void StepCopies::launchTransformedAmax(const std::byte* tensor, Pointers pointers, const DeviceContext& device) const {
+  const auto found = [&](int operand) {
+    return device::Nvfp4Copy{.codes = reinterpret_cast<std::uint8_t*>(memoryAt(pointers, operand)),
+                             .amax = floatsAt<float>(pointers, operand)};
+  };
+  Nvfp4Quantization task{.x = tensor,
+                         .element = elementOf(spec().dtype),
+                         .rows = spec().rows(),
+                         .cols = spec().cols(),
+                         .rowwise = found(m_operands.front().foundAmax),
+                         .columnwise = found(m_operands.front().foundTransformedAmax)};
+  task.columnwise.isTransformed = true;
+  launchNvfp4Amaxes(task, device.stream);
 }
 
 void StepCopies::launchFromSources(Pointers pointers, const DeviceContext& device) const {
@@ -220,6 +238,7 @@ StepCopies::Piece StepCopies::pieceOf(std::size_t index, const std::byte* tensor
           .scale = floatsAt<const float>(pointers, operands.scale),
           .raised = floatsAt<float>(pointers, operands.history),
           .amax = floatsAt<const float>(pointers, operands.knownAmax),
+          .transformedAmax = floatsAt<const float>(pointers, operands.knownTransformedAmax),
           .name = pieceName(m_graph->node(work.reader), work, 0, 0)};
 }
 
@@ -249,7 +268,8 @@ void StepCopies::launchNvfp4(std::span<const Piece> pieces, const DeviceContext&
                      .rowwise = copyOf(piece.rowwise, piece.name),
                      .columnwise = copyOf(piece.columnwise, piece.name),
                      .hasSquares = hasSquares(scalingOf(m_step->copies.front().quantizers)),
-                     .knownAmax = piece.amax});
+                     .knownAmax = piece.amax,
+                     .knownTransformedAmax = piece.transformedAmax});
   launchNvfp4Quantize(tasks, device.stream);
 }
 

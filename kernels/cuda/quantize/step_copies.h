@@ -79,6 +79,7 @@ class StepCopies {
     const float* scale = nullptr;  // delayed scaling
     float* raised = nullptr;       // its history
     const float* amax = nullptr;   // if it is known beforehand
+    const float* transformedAmax = nullptr;
     std::string name = {};
   };
 
@@ -94,6 +95,7 @@ class StepCopies {
   void launchTensors(std::span<const Piece> pieces, const DeviceContext& device) const;
   void launchBlocks(std::span<const Piece> pieces, const DeviceContext& device) const;
   void launchNvfp4(std::span<const Piece> pieces, const DeviceContext& device) const;
+  void launchTransformedAmax(const std::byte* tensor, Pointers pointers, const DeviceContext& device) const;
   AmaxSearch searchOf(const Piece& piece, float* amax) const;
 
   std::vector<std::int64_t> readSizes(Pointers pointers, const DeviceContext& device) const;

@@ -199,8 +199,8 @@ TEST(CpuKernels, AreAllReachedByAnOpOrARule) {
   // recipes (recipes_test.cpp), also of several ranks (core/sharding/ranks_test.cpp), and of the optimizer
   // (adamw_test.cpp).
   std::set<std::string> reached = {
-      "accumulate", "cached_activation", "quantize", "Quantize", "delayed_scaling_update", "gathered_codes",
-      "adamw",      "grad_norm"};
+      "accumulate",     "cached_activation", "quantize", "Quantize", "delayed_scaling_update",
+      "gathered_codes", "gathered_columns",  "adamw",    "grad_norm"};
   for (const FusibleOperation* op : allBasicOperations())
     if (!op->isView) reached.insert(op->kernelName());
   for (const FusionRule* rule : builtinRules().all()) reached.insert(rule->becomes);

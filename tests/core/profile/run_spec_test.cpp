@@ -14,16 +14,27 @@ namespace fuseline {
 namespace {
 
 /// A text for every field that is not its default.
-const std::map<std::string_view, std::string> kTexts = {{"device", "cuda:1"},    {"pass", "forward"},
-                                                        {"rules", "te"},         {"recipe", "DelayedScaling"},
-                                                        {"timing", "cupti"},     {"emulates", "on"},
-                                                        {"replays", "off"},      {"startsCold", "on"},
-                                                        {"measuresPeaks", "on"}, {"warmup", "5"},
-                                                        {"iterations", "20"},    {"seed", "7"},
-                                                        {"symbols", "M=64"},     {"recipeFields", "margin=2"},
-                                                        {"label", "my run"},     {"ranks", "2"},
-                                                        {"deterministic", "on"}, {"overlaps", "off"},
-                                                        {"optimizer", "adamw"},  {"optimizerFields", "lr=0.1"}};
+const std::map<std::string_view, std::string> kTexts = {{"device", "cuda:1"},
+                                                        {"pass", "forward"},
+                                                        {"rules", "te"},
+                                                        {"recipe", "DelayedScaling"},
+                                                        {"timing", "cupti"},
+                                                        {"emulates", "on"},
+                                                        {"replays", "off"},
+                                                        {"startsCold", "on"},
+                                                        {"measuresPeaks", "on"},
+                                                        {"warmup", "5"},
+                                                        {"iterations", "20"},
+                                                        {"seed", "7"},
+                                                        {"symbols", "M=64"},
+                                                        {"recipeFields", "margin=2"},
+                                                        {"label", "my run"},
+                                                        {"ranks", "2"},
+                                                        {"deterministic", "on"},
+                                                        {"overlaps", "off"},
+                                                        {"chunks", "2"},
+                                                        {"optimizer", "adamw"},
+                                                        {"optimizerFields", "lr=0.1"}};
 
 RunSpec otherSpec() {
   RunSpec spec;

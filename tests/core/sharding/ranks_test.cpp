@@ -240,6 +240,49 @@ TEST(Ranks, BitsDoNotDependOnWhatCommunicationRunsBeside) {
     }
 }
 
+std::vector<std::string> stepsInChunks(const Graph& whole, Phase phase) {
+  const RankGraph local = *rankGraph(whole, 0, 2);
+  std::vector<std::string> names;
+  for (const Step& step : makePlan(local.graph, unfused(local.graph), {.chunks = 2}).steps)
+    if (step.phase == phase && step.isLaunched()) names.push_back(step.name);
+  return names;
+}
+
+// TransformerEngine's Userbuffers: x is gathered, and y scattered, beside the GEMM; dy is gathered beside dgrad.
+TEST(RankPlans, ChunksOfCollectivesAreBesidePiecesOfGemms) {
+  using Names = std::vector<std::string>;
+  const Graph column = chain(DType::F32, {8, 8}, {link("GELU", "act"), parallel(linear(8, "fc1"), "column", true)});
+  EXPECT_EQ(stepsInChunks(column, Phase::Forward),
+            (Names{"act", "fc1.gather [1/2]", "fc1.gather [2/2]", "fc1 [1/4]", "fc1 [2/4]", "fc1.gather [2/2] (wait)",
+                   "fc1 [3/4]", "fc1 [4/4]"}));
+  const Graph row = chain(DType::F32, {8, 8}, {link("GELU", "act"), parallel(linear(8, "fc2"), "row", true)});
+  EXPECT_EQ(stepsInChunks(row, Phase::Forward), (Names{"act", "fc2 [1/4]", "fc2 [2/4]", "fc2.sum [1/2]", "fc2 [3/4]",
+                                                       "fc2 [4/4]", "fc2.sum [1/2] (wait)", "fc2.sum [2/2]"}));
+  EXPECT_EQ(stepsInChunks(row, Phase::Backward),
+            (Names{"fc2.sum [1/2]", "fc2.sum [2/2]", "fc2 [1/4]", "fc2 [2/4]", "fc2.sum [2/2] (wait)", "fc2 [3/4]",
+                   "fc2 [4/4]", "fc2 (wgrad)", "act"}));
+}
+
+TEST(Ranks, ComputeTheSameBitsInChunks) {
+  for (const std::shared_ptr<Backend>& backend : {cpu::makeCpuBackend(), makeReferenceBackend()})
+    for (std::uint64_t seed = 0; seed < 8; ++seed) {
+      const int ranks = 2 + static_cast<int>(seed) % 3;
+      const DType dtype = kFloatTypes[seed % std::size(kFloatTypes)];
+      const Graph whole = chain(dtype, {kRows, kWidth}, randomParallelLayers(2 * seed, true, kWidth, kHidden));
+      const auto run = [&](int chunks) {
+        std::vector<std::shared_ptr<Backend>> shares;
+        for (int rank = 0; rank < ranks; ++rank) shares.push_back(backend->shareOf(ranks));
+        return runOnRanks(whole, shares, {.isFused = seed % 2 == 0, .chunks = chunks});
+      };
+      const RankedRun inChunks = run(2);
+      const RankedRun atOnce = run(1);
+      ASSERT_EQ(inChunks.problem + atOnce.problem, "");
+      EXPECT_EQ(firstDifference(inChunks.results, atOnce.results, 0.0), "")
+          << "seed " << seed << ", " << backend->device().id << "\n"
+          << toString(whole);
+    }
+}
+
 std::vector<std::string> quantizedGathersOf(const Graph& whole, const Recipe& chosen) {
   constexpr int kRanks = 2;
   std::vector<Diagnostic> ignored;
@@ -289,6 +332,13 @@ TEST(RankPlans, GathersCarryValuesAndScalesOfBlocks) {
                                 fmt::format("backward fc1.gather {}", kMx)}));
   EXPECT_EQ(quantizedGathersOf(twoLayers(256 + 32), recipe("MXFP8BlockScaling")).front(),
             fmt::format("forward fc1.gather {}", 2 * (256 + 32) * 128));
+  constexpr int kNv = kElements / 2 + kElements / 16;
+  constexpr int kBlock = kElements + kElements / 128 * 4;
+  for (const auto& [name, bytes] : {std::pair("NVFP4BlockScaling", kNv), std::pair("Float8BlockScaling", kBlock)})
+    EXPECT_EQ(quantizedGathersOf(twoLayers(256), recipe(name)),
+              (std::vector<std::string>{fmt::format("forward fc1.gather {}", bytes),
+                                        fmt::format("backward fc2.sum {}", 2 * bytes),
+                                        fmt::format("backward fc1.gather {}", bytes)}));
   const auto inference = [](const char* name) {
     return quantizedGathersOf(twoLayers(256, ExecutionMode::Inference), recipe(name));
   };
@@ -322,10 +372,11 @@ TEST(RankedRecipes, GatheredBlocksAreThoseOfOneRank) {
     ExecutionMode pass;
     double tolerance = 1e-5;
   };
-  // Under NVFP4BlockScaling the weight of a rank has an amax of its own.
+  // Under NVFP4BlockScaling the weight of a rank has an amax of its own, and gradients are rounded stochastically.
   for (const auto& [name, pass, tolerance] :
        {Case{"MXFP8BlockScaling", ExecutionMode::Training}, Case{"MXFP8BlockScaling", ExecutionMode::Inference},
         Case{"NVFP4BlockScaling", ExecutionMode::Inference, 0.1},
+        Case{"NVFP4BlockScaling", ExecutionMode::Training, 0.2}, Case{"Float8BlockScaling", ExecutionMode::Training},
         Case{"Float8BlockScaling", ExecutionMode::Inference}}) {
     const Graph whole = chain(DType::F32, {256, 384}, {parallel(linear(256, "fc1"), "column", true)}, {.pass = pass});
     for (const std::shared_ptr<Backend>& backend : {cpu::makeCpuBackend(), makeReferenceBackend()}) {

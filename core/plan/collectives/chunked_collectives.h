@@ -1,0 +1,17 @@
+// Collectives in parts, beside the pieces of the GEMM that needs or makes their rows.
+// Source: TransformerEngine's Userbuffers gather x, and scatter y, during the GEMM, and gather dy during dgrad.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/plan/plan.h"
+
+#include <vector>
+
+namespace fuseline {
+
+/// A part has the same number of rows of each rank. While one is sent, the GEMM has the rows of another: a piece for
+/// each rank, as these rows do not follow each other. Pieces compute the numbers of the whole. chunks, viewOf: see
+/// PlanOptions and overlapCollectives(). Quantized tensors are sent as a whole, as their scales lie behind all rows.
+void chunkCollectives(const Graph& graph, Plan& plan, std::vector<int>& viewOf, int chunks);
+
+}  // namespace fuseline
