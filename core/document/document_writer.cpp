@@ -290,7 +290,7 @@ class DocumentWriter {
     return found == bags.end() ? empty : found->second;
   }
   const Json& bag(const std::string& name) const { return find(m_document.m_extra, name); }
-  static const Json& bagOf(const DocumentBlock& block, const std::string& name) { return find(block.extra, name); }
+  static const Json& bagOf(const DocumentBlock& block, const char* name) { return find(block.extra, name); }
 
   const PipelineDocument& m_document;
   std::string m_out;

@@ -269,7 +269,7 @@ void gathered(Node& node) {
   const std::size_t depth = indices->shape.size();
   fill(node, 0, [&](const Places& place) {
     const auto at = place.begin() + static_cast<std::ptrdiff_t>(*axis);
-    const OnnxExtent& chosen = repeatedAt(*indices, Places(at, at + static_cast<std::ptrdiff_t>(depth)));
+    const OnnxExtent chosen = repeatedAt(*indices, Places(at, at + static_cast<std::ptrdiff_t>(depth)));
     node.symbols().needNumber(chosen);
     if (!chosen.number()) return OnnxExtent::unknown();
     Places from(place.begin(), at);

@@ -11,7 +11,6 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#include <oneapi/dnnl/dnnl.hpp>
 #define FUSELINE_TARGET_BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512bf16")))
 #define FUSELINE_TARGET_BF16_TILES __attribute__((target("avx512f,avx512bw,avx512dq,avx512bf16,amx-tile,amx-bf16")))
 #endif
@@ -261,8 +260,7 @@ FUSELINE_TARGET_BF16 PackedTiles packScores(const TileProduct& p, Packing to) {
 
 bool canMultiplyBf16Tiles() {
 #if defined(__x86_64__)
-  // Which a variable may limit.
-  return dnnl::get_effective_cpu_isa() == dnnl::cpu_isa::avx512_core_amx && mayUseTileRegisters();
+  return __builtin_cpu_supports("avx512bf16") && mayUseTileRegisters();
 #else
   return false;
 #endif

@@ -17,7 +17,6 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#include <oneapi/dnnl/dnnl.hpp>
 #define FUSELINE_TARGET_AMX __attribute__((target("avx512f,avx512bw,avx512vbmi,amx-tile,amx-bf16")))
 #endif
 
@@ -206,8 +205,7 @@ void multiplyBlocks(const Product&, std::int64_t, std::int64_t) {}
 
 bool canMultiplyCodes() {
 #if defined(__x86_64__)
-  return dnnl::get_effective_cpu_isa() == dnnl::cpu_isa::avx512_core_amx && __builtin_cpu_supports("avx512vbmi") &&
-         mayUseTileRegisters();
+  return __builtin_cpu_supports("avx512vbmi") && mayUseTileRegisters();
 #else
   return false;
 #endif

@@ -27,6 +27,49 @@ dnnl::memory::data_type dnnlType(DType dtype) {
   return dtype == DType::BF16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
 }
 
+// Calls that differ between oneDNN 2 and 3.
+#if DNNL_VERSION_MAJOR >= 3
+
+template <class... Descriptors>
+dnnl::matmul::primitive_desc matmulOf(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
+                                      const Descriptors&... descriptors) {
+  return {engine, descriptors..., attributes};
+}
+
+dnnl::inner_product_backward_weights::primitive_desc weightGradientOf(const dnnl::engine& engine,
+                                                                      const dnnl::memory::desc& x,
+                                                                      const dnnl::memory::desc& weight,
+                                                                      const dnnl::memory::desc& dw,
+                                                                      const dnnl::memory::desc& dy) {
+  return {engine, x, dw, dy, {engine, dnnl::prop_kind::forward_training, x, weight, dy}};
+}
+
+void appendFactor(dnnl::post_ops& operations, float factor) {
+  operations.append_eltwise(dnnl::algorithm::eltwise_linear, factor, 0.0F);
+}
+
+#else
+
+template <class... Descriptors>
+dnnl::matmul::primitive_desc matmulOf(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
+                                      const Descriptors&... descriptors) {
+  return {dnnl::matmul::desc(descriptors...), attributes, engine};
+}
+
+dnnl::inner_product_backward_weights::primitive_desc weightGradientOf(const dnnl::engine& engine,
+                                                                      const dnnl::memory::desc& x,
+                                                                      const dnnl::memory::desc& weight,
+                                                                      const dnnl::memory::desc& dw,
+                                                                      const dnnl::memory::desc& dy) {
+  return {{x, dw, dy}, engine, {{dnnl::prop_kind::forward_training, x, weight, dy}, engine}};
+}
+
+void appendFactor(dnnl::post_ops& operations, float factor) {
+  operations.append_eltwise(1.0F, dnnl::algorithm::eltwise_linear, factor, 0.0F);
+}
+
+#endif
+
 /// Descriptor of a [rows, cols] operand. stride: from one stored row to the next.
 dnnl::memory::desc describe(std::int64_t rows, std::int64_t cols, DType dtype, Storage2d storage, std::int64_t stride) {
   const dnnl::memory::dims strides =
@@ -147,14 +190,11 @@ struct Gemm::State {
 
   /// In the library's terms: x = B [K, N], dy = A as stored [K, M], dW = C [M, N].
   void createInnerProduct() {
-    using dnnl::inner_product_backward_weights;
     const auto x = bDescriptor();
     const auto dy = storedA();
     const auto dw = cDescriptor(problem.m);
     const dnnl::memory::desc weight{{problem.m, problem.n}, dnnlType(inputType), dnnl::memory::format_tag::any};
-    const dnnl::inner_product_forward::primitive_desc hint({dnnl::prop_kind::forward_training, x, weight, dy}, engine);
-    innerProduct =
-        inner_product_backward_weights(inner_product_backward_weights::primitive_desc({x, dw, dy}, engine, hint));
+    innerProduct = dnnl::inner_product_backward_weights(weightGradientOf(engine, x, weight, dw, dy));
     plainB = packedB = x;
   }
 
@@ -169,16 +209,16 @@ struct Gemm::State {
   bool isEmpty() const { return problem.m == 0 || problem.n == 0 || problem.k == 0; }
 
   dnnl::matmul::primitive_desc makeDescriptor(std::int64_t rows, const dnnl::memory::desc& b) const {
-    if (problem.biasType)
-      return {dnnl::matmul::desc(aDescriptor(rows), b, biasDescriptor(), cDescriptor(rows)), engine};
     dnnl::primitive_attr attributes;
+    if (problem.biasType)
+      return matmulOf(engine, attributes, aDescriptor(rows), b, biasDescriptor(), cDescriptor(rows));
     attributes.set_post_ops(postOperations());
-    return {dnnl::matmul::desc(aDescriptor(rows), b, cDescriptor(rows)), attributes, engine};
+    return matmulOf(engine, attributes, aDescriptor(rows), b, cDescriptor(rows));
   }
   dnnl::post_ops postOperations() const {
     dnnl::post_ops operations;
     if (isScaled()) operations.append_binary(dnnl::algorithm::binary_mul, scaleDescriptor());
-    if (problem.alpha != 1.0F) operations.append_eltwise(1.0F, dnnl::algorithm::eltwise_linear, problem.alpha, 0.0F);
+    if (problem.alpha != 1.0F) appendFactor(operations, problem.alpha);
     if (problem.accumulates) operations.append_sum(1.0F);
     return operations;
   }

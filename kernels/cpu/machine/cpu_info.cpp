@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <hwy/targets.h>
@@ -55,18 +56,27 @@ std::string cpuModelName() {
   return "CPU";
 }
 
+/// Instruction sets have the bits of those that they contain.
+bool gemmsUse(dnnl::cpu_isa isa) {
+  const auto wanted = static_cast<unsigned>(isa);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
+}
+
 std::string gemmInstructionSet() {
-  switch (dnnl::get_effective_cpu_isa()) {
-    case dnnl::cpu_isa::sse41: return "sse4.1";
-    case dnnl::cpu_isa::avx: return "avx";
-    case dnnl::cpu_isa::avx2: return "avx2";
-    case dnnl::cpu_isa::avx2_vnni: return "avx2_vnni";
-    case dnnl::cpu_isa::avx512_core: return "avx512";
-    case dnnl::cpu_isa::avx512_core_vnni: return "avx512_vnni";
-    case dnnl::cpu_isa::avx512_core_bf16: return "avx512_bf16";
-    case dnnl::cpu_isa::avx512_core_amx: return "avx512_amx";
-    default: return "generic";
-  }
+  using dnnl::cpu_isa;
+  constexpr std::pair<cpu_isa, const char*> kFromTheBest[] = {
+      {cpu_isa::avx512_core_amx, "avx512_amx"},
+      {cpu_isa::avx512_core_bf16, "avx512_bf16"},
+      {cpu_isa::avx512_core_vnni, "avx512_vnni"},
+      {cpu_isa::avx512_core, "avx512"},
+      {cpu_isa::avx2_vnni, "avx2_vnni"},
+      {cpu_isa::avx2, "avx2"},
+      {cpu_isa::avx, "avx"},
+      {cpu_isa::sse41, "sse4.1"},
+  };
+  for (const auto& [isa, name] : kFromTheBest)
+    if (gemmsUse(isa)) return name;
+  return "generic";
 }
 
 /// The best of the targets that the loops were compiled for.
@@ -106,10 +116,9 @@ std::int64_t lastLevelCacheBytes() {
   return bytes > 0 ? bytes : kUsualBytes;
 }
 
-bool hasNativeBf16Gemm() {
-  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
-  return isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx;
-}
+bool hasNativeBf16Gemm() { return gemmsUse(dnnl::cpu_isa::avx512_core_bf16); }
+
+bool hasAmxGemm() { return gemmsUse(dnnl::cpu_isa::avx512_core_amx); }
 
 DeviceInfo describeCpu(int threads) {
   DeviceInfo info;

@@ -17,6 +17,8 @@ std::int64_t lastLevelCacheBytes();
 
 /// Does oneDNN multiply bf16 with the CPU's own instructions?
 bool hasNativeBf16Gemm();
+/// Do they use AMX?
+bool hasAmxGemm();
 
 /// `threads`: the number that the backend will use.
 DeviceInfo describeCpu(int threads);

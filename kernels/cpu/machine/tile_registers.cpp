@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/machine/tile_registers.h"
 
+#include "kernels/cpu/machine/cpu_info.h"
+
 #if defined(__x86_64__)
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -15,7 +17,7 @@ bool mayUseTileRegisters() {
   constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
   // Linux lends them on request, once for all threads of a process.
   static const bool isPermitted =
-      __builtin_cpu_supports("amx-bf16") && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+      hasAmxGemm() && __builtin_cpu_supports("amx-bf16") && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
   return isPermitted;
 #else
   return false;

@@ -16,7 +16,8 @@ struct alignas(64) TileConfiguration {
   std::array<std::uint8_t, 16> rows = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
-/// Has this CPU the instructions for bf16, and does the system lend their registers to this process?
+/// Has this CPU the instructions for bf16, may the process use them (ONEDNN_MAX_CPU_ISA), and does the system lend it
+/// their registers?
 bool mayUseTileRegisters();
 
 }  // namespace fuseline::cpu
