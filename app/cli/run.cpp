@@ -295,6 +295,14 @@ VerbFiles filesOf(const RunOptions& options) {
   return files;
 }
 
+/// The file has a name that the user did not give: weights that are there are not replaced without --force.
+Result<void> checkModelFolder(const RunOptions& options) {
+  const std::string file = modelFileOf(options.stateFile).string();
+  if (Result<void> free = checkFree(file, options.replaces); !free) return free;
+  if (Result<void> alone = checkModelFile(file); !alone) return alone;
+  return checkWritable(file);
+}
+
 /// A run whose files cannot be written is refused before it is measured.
 Result<void> checkFiles(const RunOptions& options) {
   if (!options.writesFiles()) return {};
@@ -302,6 +310,8 @@ Result<void> checkFiles(const RunOptions& options) {
   if (Result<void> free = checkFree(options.recordFile, options.replaces); !free) return free;
   if (savesToFolder(options))
     if (Result<void> made = makeFolder("--save", options.stateFile); !made) return made;
+  if (savesModelFolder(options))
+    if (Result<void> fits = checkModelFolder(options); !fits) return fits;
   if (savesShards(options))
     if (Result<void> fits = checkRankFolder(options.stateFile, options.spec.ranks); !fits) return fits;
   for (const std::string* path : {&options.recordFile, &options.dumpFile, &options.stateFile})

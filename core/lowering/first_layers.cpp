@@ -62,9 +62,9 @@ FirstLayers::FirstLayers(const DocumentBlock& pipeline, const SymbolTable& symbo
     m_numUsed = m_numWritten;
   }
   if (m_numUsed == m_numWritten) return;
-  const std::string used = m_numUsed == 1 ? "first" : fmt::format("first {}", m_numUsed);
+  const std::string first = m_numUsed == 1 ? "first" : fmt::format("first {}", m_numUsed);
   sink.report(Severity::Note, kBypassedCode, spot,
-              fmt::format("{}, so only the {} of the {} layers {} executed.", reason(), used, m_numWritten,
+              fmt::format("{}, so only the {} of the {} layers {} executed.", reason(), first, m_numWritten,
                           m_numUsed == 1 ? "is" : "are"));
   shorten(sink);
 }

@@ -233,6 +233,10 @@ void addPlanNotes(const FusionOptions& fusion, Analysis& analysis) {
   warnOfWholeRows(analysis.documentGraph(), fusion.target.ranks, diagnostics);
 }
 
+PlanOptions planOptions(const AnalysisOptions& options) {
+  return {.overlapsCollectives = options.place.overlapsCollectives, .chunks = options.place.chunks};
+}
+
 void planStage(const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan, KnownSavings* known) {
   analysis.report.book = fusion.book;
   Result<FusionReport> report = fuseByPlans(analysis.graph(), fusion, plan, known);
@@ -259,8 +263,7 @@ void planStageFrom(const Analysis& earlier, const FusionOptions& fusion, Analysi
 
 Analysis analyze(const PipelineDocument& document, const AnalysisOptions& options, const SourceMap* sourceMap) {
   Analysis analysis = graphStage(document, options, sourceMap);
-  planStage(fusionOptions(document, options, analysis), analysis,
-            {.overlapsCollectives = options.place.overlapsCollectives, .chunks = options.place.chunks});
+  planStage(fusionOptions(document, options, analysis), analysis, planOptions(options));
   return analysis;
 }
 

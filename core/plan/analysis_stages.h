@@ -15,6 +15,9 @@ Analysis graphStage(const PipelineDocument& document, const AnalysisOptions& opt
 /// Options of the fuser for the graph of an analysis.
 FusionOptions fusionOptions(const PipelineDocument& document, const AnalysisOptions& options, const Analysis& analysis);
 
+/// Options of its plans.
+PlanOptions planOptions(const AnalysisOptions& options);
+
 /// Adds the report, the plans, and their diagnostics. Nothing is planned where there is an error. known: see
 /// fuseByPlans().
 void planStage(const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan, KnownSavings* known = nullptr);

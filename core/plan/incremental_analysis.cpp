@@ -186,6 +186,7 @@ std::optional<IncrementalAnalysis::Neighborhood> IncrementalAnalysis::neighborho
 
 /// The last analysis with the attributes that the document has now; nullopt: more than that may change.
 std::optional<Analysis> IncrementalAnalysis::patched(const Neighborhood& before, const AnalysisOptions& options) {
+  if (m_known->savings.size() > kMostSavings) return std::nullopt;
   const Graph& graph = m_last->graph();
   const std::optional<PipelineDocument> window = windowOf(m_document, graph, before.nodes);
   if (!window) return std::nullopt;
@@ -207,7 +208,7 @@ std::optional<Analysis> IncrementalAnalysis::patched(const Neighborhood& before,
                                             std::move((*changed)[i].attributes), std::move((*changed)[i].operation));
   analysis.lowered.diagnostics.resize(m_numGraphProblems);
   const FusionOptions fusion = fusionOptions(m_document, options, analysis);
-  const PlanOptions plan{.overlapsCollectives = options.place.overlapsCollectives};
+  const PlanOptions plan = planOptions(options);
   m_changedOps.reset();
   if (isPlanKept(*m_last, analysis, ids, fusion, plan, *m_known)) {
     addPlanNotes(fusion, analysis);
@@ -228,7 +229,7 @@ Analysis IncrementalAnalysis::analyzed(const AnalysisOptions& options, bool isSi
   const FusionOptions fusion = fusionOptions(m_document, options, analysis);
   const bool isComparable = isSimilar && m_last->isRunnable() && !hasErrors(analysis.lowered.diagnostics);
   const auto changed = isComparable ? changedAttributes(m_last->graph(), analysis.graph()) : std::nullopt;
-  const PlanOptions plan{.overlapsCollectives = options.place.overlapsCollectives};
+  const PlanOptions plan = planOptions(options);
   if (changed && isPlanKept(*m_last, analysis, *changed, fusion, plan, *m_known)) {
     planStageFrom(*m_last, fusion, analysis);
     return analysis;

@@ -137,7 +137,7 @@ std::vector<SentBytes> sentBytes(const TensorSpec& rows, const TensorSpec& whole
   return sent;
 }
 
-/// What is sent of a tensor whose lines of all ranks belong beside each other: the values of all ranks, then the
+/// Byte ranges sent of a tensor whose lines of all ranks belong beside each other: the values of all ranks, then the
 /// scales.
 std::vector<SentBytes> sentInLines(const TensorSpec& rows, const TensorSpec& sent) {
   const CopyParts own = partsOf(rows);

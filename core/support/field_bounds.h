@@ -1,4 +1,4 @@
-// Bounds of numbers in files: what nothing can measure or count is refused with its place.
+// Bounds of numbers in files: others are refused with their place.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -13,10 +13,8 @@ function(fuseline_target target)
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow>
     # Aggregates are initialised by the fields that differ from their defaults.
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>
-    # g++ 12 finds a std::variant that is inlined into a Result<T> uninitialized where it is not; g++ 13 finds copies of
-    # a vector beyond its bounds.
-    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized>
-    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-array-bounds>)
+    # g++ 12 finds a std::variant that is inlined into a Result<T> uninitialized where it is not.
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized>)
   if(CMAKE_COMPILE_WARNING_AS_ERROR AND NOT FUSELINE_SANITIZE)
     # In CI nobody steps through the code; it compiles faster without debug information.
     target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-g0>)

@@ -183,7 +183,7 @@ void RunCommands::addSavingOfModel(QMenu& menu) {
   QAction* action =
       add(menu, tr("Save parameters under original &names..."), {}, [this] { saveParameters(ParameterNames::Model); });
   action->setToolTip(
-      tr("Write the parameters as the files of the original model have them, for Hugging Face transformers"));
+      tr("Write the parameters with the original model's names and shards, for Hugging Face transformers"));
   const auto refresh = [this, action] { action->setEnabled(!weightTable(m_session.pipeline().document()).empty()); };
   refresh();
   connect(&m_session.pipeline(), &OpenPipeline::replaced, action, refresh);

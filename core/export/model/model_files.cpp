@@ -73,10 +73,12 @@ fs::path modelFileOf(const fs::path& path) {
   return path.filename().empty() || fs::is_directory(path, ignored) ? path / "model.safetensors" : path;
 }
 
+Result<void> checkModelFile(const fs::path& file) { return refuseOther(indexOf(file)); }
+
 Result<void> writeModelFiles(const fs::path& file, NamedTensors tensors, std::uint64_t mostShardBytes) {
   const std::vector<NamedTensors> shards = shardsOf(std::move(tensors), mostShardBytes);
   const bool isOne = shards.size() == 1;
-  if (Result<void> alone = refuseOther(indexOf(file)); !alone) return alone;
+  if (Result<void> alone = checkModelFile(file); !alone) return alone;
   if (isOne) return writeSafetensors(file, shards.front(), kMetadata);
   if (Result<void> alone = refuseOther(file); !alone) return alone;
   return writeShards(file, shards);

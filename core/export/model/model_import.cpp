@@ -207,7 +207,8 @@ Result<ImportedPipeline> importModelConfig(std::string_view text, std::string_vi
   if (!form) return form.error();
   Result<ImportedPipeline> imported = pipelineOf(*form, name);
   if (!imported || !options.weights) return imported;
-  Result<ModelWeights> weights = readModelWeights(*form, imported->document, *options.weights);
+  const LoweredGraph lowered = lower(imported->document, {.pass = ExecutionMode::Inference});
+  Result<ModelWeights> weights = readModelWeights(*form, lowered.graph, *options.weights);
   if (!weights) {
     imported->weightsProblem = weights.error();
     return imported;

@@ -5,7 +5,6 @@
 #include "core/export/model/mxfp4_weights.h"
 #include "core/export/model/weight_files.h"
 #include "core/export/model/weight_orders.h"
-#include "core/lowering/lowering.h"
 
 #include <algorithm>
 #include <map>
@@ -24,10 +23,9 @@ constexpr const char* kScales = "_scales";
 
 using Specs = std::map<std::string, TensorSpec, std::less<>>;
 
-Specs parameterSpecs(const PipelineDocument& document) {
+Specs parameterSpecs(const Graph& graph) {
   Specs specs;
-  const LoweredGraph lowered = lower(document, {.pass = ExecutionMode::Inference});
-  for (const Node& node : lowered.graph.nodes())
+  for (const Node& node : graph.nodes())
     for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot)
       specs.emplace(node.parameterName(slot), node.parameters[static_cast<std::size_t>(slot)]);
   return specs;
@@ -40,8 +38,8 @@ bool isOfLayers(const WeightSource& source) { return source.parameter.find("{}")
 
 class WeightReader {
  public:
-  WeightReader(const ModelForm& form, const PipelineDocument& document, WeightFiles files)
-      : m_form(form), m_specs(parameterSpecs(document)), m_files(std::move(files)) {}
+  WeightReader(const ModelForm& form, const Graph& graph, WeightFiles files)
+      : m_form(form), m_specs(parameterSpecs(graph)), m_files(std::move(files)) {}
 
   Result<ModelWeights> read() && {
     for (const WeightSource& source : m_form.weights) {
@@ -194,11 +192,10 @@ class WeightReader {
 
 }  // namespace
 
-Result<ModelWeights> readModelWeights(const ModelForm& form, const PipelineDocument& document,
-                                      const std::filesystem::path& path) {
+Result<ModelWeights> readModelWeights(const ModelForm& form, const Graph& graph, const std::filesystem::path& path) {
   Result<WeightFiles> files = WeightFiles::open(path);
   if (!files) return files.error();
-  return WeightReader(form, document, std::move(*files)).read();
+  return WeightReader(form, graph, std::move(*files)).read();
 }
 
 }  // namespace fuseline

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/document/document.h"
 #include "core/export/model/model_form.h"
+#include "core/graph/graph.h"
 #include "core/support/result.h"
 #include "core/tensor/tensor.h"
 
@@ -22,7 +22,6 @@ struct ModelWeights {
 /// else with other such files. Only
 /// the tensors that the pipeline's parameters need are read. They are rounded where the pipeline has another dtype.
 /// Errors: a file is none or is missing, a parameter has no tensor, or one of another shape.
-Result<ModelWeights> readModelWeights(const ModelForm& form, const PipelineDocument& document,
-                                      const std::filesystem::path& path);
+Result<ModelWeights> readModelWeights(const ModelForm& form, const Graph& graph, const std::filesystem::path& path);
 
 }  // namespace fuseline

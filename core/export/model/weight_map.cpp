@@ -222,7 +222,8 @@ class StoredParts {
     switch (m_source.order) {
       case WeightSource::Order::AsStored: return divided(parameter, m_source.tensors);
       case WeightSource::Order::Transposed:
-        return divided(isMatrix ? transposed(parameter) : parameter, m_source.tensors);
+        if (!isMatrix) return divided(parameter, m_source.tensors);
+        return divided(transposed(parameter), m_source.tensors);
       case WeightSource::Order::HeadsTogether:
         if (shape.empty() || shape.front() % (3 * m_heads) != 0) return misfit(parameter);
         return divided(withHeadsApart(parameter, m_heads), m_source.tensors);
@@ -381,7 +382,7 @@ Result<NamedTensors> readTensors(const PipelineDocument& document, const std::fi
     if (!isOfModel) return isOfModel.error();
     if (!*isOfModel) return readSafetensors(path);
   }
-  Result<ModelWeights> weights = readModelWeights(form, document, path);
+  Result<ModelWeights> weights = readModelWeights(form, lowered.graph, path);
   if (!weights) return weights.error();
   if (Result<void> added = addOthers(lowered.graph, stored, *files, weights->tensors); !added) return added.error();
   return std::move(weights->tensors);

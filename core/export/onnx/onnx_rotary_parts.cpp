@@ -33,8 +33,10 @@ constexpr double kCoarsest = 0.02;
 /// Half the step of numbers that were quantized to 8 bits; 0: they have no common step.
 double roundingOf(const NumberArray& table) {
   constexpr std::size_t kFewest = 8, kMost = 256;
-  const std::set<double> distinct(table.values.begin(), table.values.end());
-  if (distinct.size() < kFewest || distinct.size() > kMost) return 0.0;
+  std::set<double> distinct;
+  for (const double value : table.values)
+    if (!std::isfinite(value) || (distinct.insert(value).second && distinct.size() > kMost)) return 0.0;
+  if (distinct.size() < kFewest) return 0.0;
   double gap = *distinct.rbegin() - *distinct.begin();
   for (auto value = std::next(distinct.begin()); value != distinct.end(); ++value)
     gap = std::min(gap, *value - *std::prev(value));

@@ -1,4 +1,4 @@
-// Finds a gather in front of a GEMM, or a scatter behind it, and cuts both.
+// Finds a gather before a GEMM, or a scatter after it, and cuts both.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/collectives/chunked_collectives.h"
 
@@ -70,7 +70,7 @@ class Chunker {
     std::int64_t ofRank;
     std::int64_t ofPart;
     std::int64_t ranks() const { return rows / ofRank; }
-    std::int64_t parts() const { return ofRank / ofPart; }
+    std::int64_t parts() const { return ofPart == 0 ? 1 : ofRank / ofPart; }
   };
 
   static std::size_t nextLaunched(const std::vector<Step>& steps, std::size_t index) {
@@ -113,7 +113,7 @@ class Chunker {
 
   /// Does each piece begin where kernels may read and write?
   bool isDivided(const Step& gemm, std::int64_t ofRank, std::int64_t parts) const {
-    return ofRank % parts == 0 && std::ranges::all_of(gemm.operands, [&](const StepOperand& operand) {
+    return ofRank > 0 && ofRank % parts == 0 && std::ranges::all_of(gemm.operands, [&](const StepOperand& operand) {
              const TensorSpec& whole = spec(operand.tensor);
              const std::int64_t bytes = ofRank / parts * whole.cols() * sizeBytes(whole.dtype);
              return !hasRows(operand.key.kind) || bytes % columnAlignment(whole) == 0;
@@ -147,7 +147,7 @@ class Chunker {
              const std::map<int, int>& elsewhere = {}) {
     Step made = gemm;
     made.name = fmt::format("{} [{}/{}]", gemm.name, part * cut.ranks() + rank + 1, cut.parts() * cut.ranks());
-    made.flops = gemm.flops * cut.ofPart / cut.rows;
+    made.flops = gemm.flops / cut.rows * cut.ofPart;
     made.bytesRead = made.bytesWritten = 0;
     made.note.clear();  // of an op without overlap
     std::map<int, int> rows;

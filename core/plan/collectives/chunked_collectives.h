@@ -1,4 +1,4 @@
-// Collectives in parts, beside the pieces of the GEMM that needs or makes their rows.
+// Collectives in parts, beside the pieces of the GEMM that consumes or produces their rows.
 // Source: TransformerEngine's Userbuffers gather x, and scatter y, during the GEMM, and gather dy during dgrad.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -95,6 +95,7 @@ Verdict QuantizedGathers::canSend(const GemmOperand& reader, const TensorSpec& r
   const ScalingTraits& traits = traitsOf(scaling);
   if (!isSentInBothDirections(quantizers))
     return Verdict::no(fmt::format("scaling {} does not belong to the rows of one rank", traits.name));
+  if (rows.numElements() == 0) return Verdict::no("it has no elements");
   if (rows.rows() % traits.block.cols == 0 && rows.cols() % traits.block.cols == 0) return Verdict::yes();
   return Verdict::no(fmt::format("the rows of a rank, {}, are not multiples of {}", toString(rows), traits.block.cols));
 }

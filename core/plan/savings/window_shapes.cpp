@@ -23,8 +23,8 @@ int quantizersNumber(const LinearQuantizers& quantizers, std::vector<LinearQuant
 }
 
 std::string opText(const Node& node, int quantizers) {
-  std::string text =
-      fmt::format("{} {} {} {}", node.operation->name, quantizers, node.hasPartialGradients, node.hasShardedParameters);
+  std::string text = fmt::format("{} {} {} {} {}", node.operation->name, quantizers, node.hasPartialGradients,
+                                 node.hasShardedParameters, node.hasFrozenParameters);
   for (const auto& [name, value] : node.attributes)
     if (name != kAttentionMaskName)  // of dropout masks: it follows from the op's name
       text += fmt::format("\n{} {} {}", name, value.index(), toString(value));

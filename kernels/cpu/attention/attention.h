@@ -14,7 +14,7 @@ namespace fuseline::cpu {
 
 struct AttentionProblem : fuseline::AttentionProblem {
   int threads = 1;
-  bool multipliesBf16 = false;  // factors of products, which are rounded for it
+  bool multipliesBf16 = false;  // GEMM operands are rounded to bf16
   /// Set: q and k are rotated as they are read, and their gradients back as they are written.
   std::shared_ptr<const HeadRotation> rotationOfQ;
   std::shared_ptr<const HeadRotation> rotationOfK;

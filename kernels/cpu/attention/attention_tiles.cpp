@@ -203,7 +203,8 @@ void readQueryRows(const AttentionProblem& problem, const std::byte* q, const Qu
 }
 
 bool changesScores(const AttentionForm& form) {
-  return form.bias != AttentionBias::None || form.softcap != 0.0 || form.maskSlot >= 0 || !(form.scale > 0.0);
+  return form.bias != AttentionBias::None || form.softcap != 0.0 || form.maskSlot >= 0 ||
+         !(static_cast<float>(form.scale) > 0.0F);
 }
 
 float softmaxFactor(const AttentionForm& form) { return changesScores(form) ? 1.0F : static_cast<float>(form.scale); }

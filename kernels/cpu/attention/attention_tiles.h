@@ -181,7 +181,7 @@ void multiplyScores(const TileProducts& products, const TileProduct& product, co
 
 /// Changes anything but masked ranges and a factor that the softmax may apply?
 bool changesScores(const AttentionForm& form);
-/// What is left of the softmax scale after that.
+/// The factor that the softmax still applies.
 float softmaxFactor(const AttentionForm& form);
 
 /// Where the bias of a query tile and a key tile stands, in elements.

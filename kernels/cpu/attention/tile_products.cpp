@@ -36,7 +36,7 @@ FUSELINE_TARGET_BF16 inline __m512 loadUpTo(const float* from, std::int64_t coun
   return _mm512_maskz_loadu_ps(mask, from);
 }
 
-/// Numbers of two vectors, rounded, and what rounding loses, rounded as well.
+/// Numbers of two vectors, rounded, and their rounding errors, rounded as well.
 struct Rounded {
   __m512i numbers, errors;
 };
@@ -122,7 +122,7 @@ FUSELINE_TARGET_BF16 inline void store(const Lines& lines, std::byte* to) {
   for (int i = 0; i < kSide; ++i) _mm512_store_si512(to + i * kRowBytes, lines[i]);
 }
 
-/// How a factor is packed. errors: what rounding loses, packed in the same way; null: not wanted.
+/// How a factor is packed. errors: the rounding errors, packed in the same way; null: not wanted.
 struct Packing {
   std::byte* numbers = nullptr;
   std::byte* errors = nullptr;

@@ -24,7 +24,7 @@ struct RowBlock {
   std::int64_t channels = 0;
 };
 
-/// What is packed may be read from a row on that is a multiple of this.
+/// Packed tiles can be entered at rows that are multiples of this.
 constexpr std::int64_t kPackedRows = 32;
 /// Bytes of rows, packed in any way.
 std::int64_t packedBytes(std::int64_t count, std::int64_t channels);
@@ -58,7 +58,7 @@ class TileProducts {
  private:
   bool m_areOfBf16;
   std::byte* m_left = nullptr;
-  std::byte* m_errors = nullptr;  // of what is rounded in m_left
+  std::byte* m_errors = nullptr;  // rounding errors of m_left
 };
 
 }  // namespace fuseline::cpu

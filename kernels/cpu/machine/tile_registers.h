@@ -16,8 +16,8 @@ struct alignas(64) TileConfiguration {
   std::array<std::uint8_t, 16> rows = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
-/// Has this CPU the instructions for bf16, may the process use them (ONEDNN_MAX_CPU_ISA), and does the system lend it
-/// their registers?
+/// Has this CPU the instructions for bf16, may the process use them (ONEDNN_MAX_CPU_ISA), and does the
+/// operating system permit AMX tile registers?
 bool mayUseTileRegisters();
 
 }  // namespace fuseline::cpu

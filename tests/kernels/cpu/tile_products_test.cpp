@@ -15,6 +15,8 @@
 namespace fuseline::cpu {
 namespace {
 
+constexpr std::int64_t kSideOfTiles = 16;
+
 /// Cuts pieces of memory that is there.
 class Memory {
  public:
@@ -87,6 +89,34 @@ TEST_F(Bf16Tiles, LoseNothingOfScores) {
     for (const std::int64_t n : {5, 48, 96})
       for (const std::int64_t k : {1, 31, 33, 96})
         for (const bool areRows : {false, true}) EXPECT_LT(error(m, n, k, areRows, false), 2e-3) << m << n << k;
+}
+
+/// Rows behind those of A belong to other tiles: they stay as they are.
+TEST_F(Bf16Tiles, AddPackedFactorsToTheirRowsOnly) {
+  WorkspaceCutter cutter(m_memory.piece(1 << 20));
+  const TileProducts products(true, cutter);
+  constexpr std::int64_t kFirst = 32, kRows = 5, kDepth = 40, kCols = 16;
+  const std::vector<float> a = randomRows(kFirst + kRows, 1, true);
+  const std::vector<float> b = randomRows(kCols, 2, true);
+  const RowBlock left{a.data(), kTileQueries, kFirst + kRows, kDepth};
+  const RowBlock right{b.data(), kTileQueries, kCols, kDepth};
+  std::vector<float> c(static_cast<std::size_t>(kTileElements), 3.0F);
+  products.multiply({.c = c.data(),
+                     .cRow = kTileQueries,
+                     .m = kRows,
+                     .n = kCols,
+                     .k = kDepth,
+                     .accumulates = true,
+                     .left = leftFrom(packLeft(left, m_memory.piece(packedBytes(left.count, kDepth))), kFirst),
+                     .right = packRightTransposed(right, m_memory.piece(packedBytes(kCols, kDepth)))});
+  for (std::int64_t i = 0; i < kSideOfTiles; ++i)
+    for (std::int64_t j = 0; j < kCols; ++j) {
+      double sum = 3.0;
+      for (std::int64_t l = 0; l < kDepth && i < kRows; ++l)
+        sum += static_cast<double>(a[static_cast<std::size_t>((kFirst + i) * kTileQueries + l)]) *
+               b[static_cast<std::size_t>(j * kTileQueries + l)];
+      EXPECT_NEAR(c[static_cast<std::size_t>(i * kTileQueries + j)], sum, 1e-4) << i << ", " << j;
+    }
 }
 
 TEST_F(Bf16Tiles, KeepInfinity) {

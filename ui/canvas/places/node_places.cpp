@@ -40,7 +40,10 @@ void NodePlaces::sync(const Looks& looks, bool isStructureNew, bool isEdited) {
   m_given = document.positions();
   m_positions.clear();
   for (const auto& [id, position] : m_given) m_positions[id] = position;
-  if (std::ranges::all_of(looks, [&](const NodeLook* look) { return m_positions.contains(look->id); })) return;
+  const bool isPlaced =
+      std::ranges::all_of(looks, [&](const NodeLook* look) { return m_positions.contains(look->id); });
+  if (isPlaced && !isEdited) forgetAutomatic();
+  if (isPlaced) return;
   if (!isEdited || !keepsAutomatic(looks)) layOut(looks);
   for (const NodeLook* look : looks)
     if (const auto place = m_automatic.find(look->id); place != m_automatic.end()) m_positions.insert(*place);
@@ -52,6 +55,12 @@ bool NodePlaces::keepsAutomatic(const Looks& looks) const {
   return !m_given.empty() && m_automaticIn == m_scope.path() && std::ranges::all_of(looks, [&](const NodeLook* look) {
     return m_positions.contains(look->id) || m_automatic.contains(look->id);
   });
+}
+
+void NodePlaces::forgetAutomatic() {
+  m_automatic.clear();
+  m_automaticFor.clear();
+  m_automaticIn.clear();
 }
 
 void NodePlaces::layOut(const Looks& looks) {

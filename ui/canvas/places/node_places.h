@@ -30,6 +30,7 @@ class NodePlaces {
  private:
   bool keepsAutomatic(const Looks& looks) const;
   void layOut(const Looks& looks);
+  void forgetAutomatic();
 
   const CanvasScope& m_scope;
   std::map<std::string, Position> m_positions;

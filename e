@@ -1,0 +1,1 @@
+fuseline show: there is no such command. `fuseline --help` lists all.
