@@ -1,7 +1,7 @@
 // Chooses blocks for elementwise programs.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/elementwise/elementwise_launch.h"
 #include "core/tensor/scaling.h"
+#include "kernels/cuda/elementwise/elementwise_launch.h"
 
 #include <algorithm>
 
