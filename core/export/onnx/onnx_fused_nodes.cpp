@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_fused_nodes.h"
 
+#include "core/export/onnx/kept/old_forms.h"
 #include "core/export/onnx/onnx_attention.h"
 #include "core/export/onnx/onnx_reading.h"
 #include "core/export/onnx/onnx_weights.h"
@@ -25,7 +26,7 @@ using Inputs = std::vector<std::string>;
 
 class FusedNodes {
  public:
-  explicit FusedNodes(::onnx::GraphProto& graph) : m_graph(graph) {
+  FusedNodes(::onnx::GraphProto& graph, std::int64_t opset) : m_graph(graph), m_opset(opset) {
     for (const auto* const infos : {&graph.input(), &graph.value_info(), &graph.output()})
       for (const auto& info : *infos) m_types.emplace(info.name(), info.type());
     for (const auto& tensor : graph.initializer()) m_constants.emplace(tensor.name(), &tensor);
@@ -220,6 +221,9 @@ class FusedNodes {
   /// The logarithms of the probabilities, a second output, are a node of their own.
   bool lossWithProbabilities() {
     if (m_node->output_size() < 2 || !m_read.contains(m_node->output(1))) return false;
+    const auto type = m_types.find(input(0));
+    const int rank = type == m_types.end() ? 0 : type->second.tensor_type().shape().dim_size();
+    if (m_opset < kOpsetOfSoftmaxOfOneAxis && rank != 2) return false;
     ::onnx::NodeProto& loss = *m_nodes->add_node();
     loss = *m_node;
     loss.mutable_output()->RemoveLast();
@@ -390,6 +394,7 @@ class FusedNodes {
   }
 
   ::onnx::GraphProto& m_graph;
+  std::int64_t m_opset;
   ::onnx::GraphProto* m_nodes = nullptr;  // those of the new graph
   const ::onnx::NodeProto* m_node = nullptr;
   std::set<std::string> m_taken;
@@ -401,6 +406,6 @@ class FusedNodes {
 
 }  // namespace
 
-void splitFusedNodes(::onnx::GraphProto& graph) { FusedNodes(graph).split(); }
+void splitFusedNodes(::onnx::GraphProto& graph, std::int64_t opset) { FusedNodes(graph, opset).split(); }
 
 }  // namespace fuseline

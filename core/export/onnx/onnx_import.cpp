@@ -42,7 +42,8 @@ class GraphImport {
  public:
   GraphImport(const OnnxPreparation& prepared, const AttentionRewrite& rewrite, const OnnxOpsets& opsets,
               std::string_view name, const OnnxImportOptions& options, const Misfits& known)
-      : m_graph{.reading = OnnxReading(prepared.graph()), .symbols = ImportedSymbols(prepared.symbols())},
+      : m_graph{.reading = OnnxReading(prepared.graph(), standardOpset(opsets)),
+                .symbols = ImportedSymbols(prepared.symbols())},
         m_border(m_graph, name),
         m_search(m_graph, known),
         m_externals(m_graph, m_border, known, {.opsets = opsets, .folder = options.folder}),
@@ -320,7 +321,8 @@ Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_v
   foldSmallCodes(*model.mutable_graph(), options.folder);
   addQuantizedRelus(*model.mutable_graph(), options.folder);
   splitFusedAttention(model, options.folder);
-  splitFusedNodes(*model.mutable_graph());
+  if (opset < kOpsetOfSoftmaxOfOneAxis) writeAxesOfSoftmaxes(*model.mutable_graph());
+  splitFusedNodes(*model.mutable_graph(), opset);
   Result<ImportedPipeline> imported = importGraph(model, name, options);
   if (imported) noteOpset(opset, imported->notes);
   return imported;

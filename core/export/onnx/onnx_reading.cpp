@@ -140,7 +140,7 @@ std::vector<std::string> readBy(const ::onnx::NodeProto& node) {
 
 // ---- the graph
 
-OnnxReading::OnnxReading(const ::onnx::GraphProto& graph) : m_graph(graph) {
+OnnxReading::OnnxReading(const ::onnx::GraphProto& graph, std::int64_t opset) : m_graph(graph), m_opset(opset) {
   for (const auto& tensor : graph.initializer()) {
     m_constants.emplace(tensor.name(), &tensor);
     m_typesOfModel.insert(tensor.data_type());

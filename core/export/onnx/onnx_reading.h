@@ -18,8 +18,10 @@ namespace fuseline {
 
 class OnnxReading {
  public:
-  /// The graph must outlive it.
-  explicit OnnxReading(const ::onnx::GraphProto& graph);
+  /// The graph must outlive it. opset: of its standard ops.
+  explicit OnnxReading(const ::onnx::GraphProto& graph, std::int64_t opset = kOnnxOpset);
+
+  std::int64_t opset() const { return m_opset; }
 
   const ::onnx::GraphProto& graph() const { return m_graph; }
   /// The tensor that this one equals, upstream of nodes that pass their input on: Identity, Dropout, Cast, a Concat
@@ -71,6 +73,7 @@ class OnnxReading {
   void noteReaders(const ::onnx::NodeProto& node);
 
   const ::onnx::GraphProto& m_graph;
+  std::int64_t m_opset;
   std::map<std::string, int, std::less<>> m_makers;  // positions of nodes
   std::map<std::string, const ::onnx::TensorProto*, std::less<>> m_constants;
   std::map<std::string, std::string, std::less<>> m_sources;

@@ -1095,6 +1095,25 @@ TEST(OnnxImport, ReadsLossesOfThreeAxes) {
   }
 }
 
+/// Before opset 13 a softmax joins the axes from its own on.
+TEST(OnnxImport, LeavesASoftmaxThatJoinsAxesApart) {
+  const auto imported = [](std::int64_t opset, bool isInPieces) {
+    Model model;
+    model.opset(opset).input("x", {"2", "4", "8"}).input("labels", {"2", "4"}, ::onnx::TensorProto::INT64);
+    model.weight("w", {8, 3}).node("MatMul", {"x", "w"}, {"h"}).node("Transpose", {"h"}, {"moved"}).order({0, 2, 1});
+    if (isInPieces)
+      model.node("LogSoftmax", {"moved"}, {"p"}, {{"axis", 1}})
+          .node("NegativeLogLikelihoodLoss", {"p", "labels"}, {"y"});
+    else
+      model.node("SoftmaxCrossEntropyLoss", {"moved", "labels"}, {"y", "p"});
+    return operationsOf(model.output("y").output("p").cut());
+  };
+  for (const bool isInPieces : {false, true}) {
+    EXPECT_EQ(std::ranges::count(imported(12, isInPieces), std::string("CrossEntropy")), 0) << isInPieces;
+    EXPECT_EQ(std::ranges::count(imported(13, false), std::string("CrossEntropy")), 1);
+  }
+}
+
 TEST(OnnxImport, ReadsALossWhoseProbabilitiesAreAnOutput) {
   Model model;
   model.input("x", {"4", "8"}).input("labels", {"4"}, ::onnx::TensorProto::INT64).weight("w", {8, 3});

@@ -1,5 +1,6 @@
 // Classes are the last axis. ONNX has them second, so that exporters move those of more than two axes.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/export/onnx/kept/old_forms.h"
 #include "core/export/onnx/onnx_pattern_parts.h"
 
 namespace fuseline::patterns {
@@ -37,7 +38,9 @@ const std::string* logitsOf(Reading graph, const ::onnx::NodeProto& loss) {
   };
   if (const std::string* const moved = withClassesLast(graph, loss.input(0)))
     if (const std::string* const logits = softmaxOver(*moved, -1)) return logits;
-  const std::string* const logits = softmaxOver(loss.input(0), 1 - rankOf(graph, loss.input(0)));
+  const int rank = rankOf(graph, loss.input(0));
+  if (rank > 2 && graph.opset() < kOpsetOfSoftmaxOfOneAxis) return nullptr;  // it joins the other axes with the classes
+  const std::string* const logits = softmaxOver(loss.input(0), 1 - rank);
   return logits ? withClassesLast(graph, *logits) : nullptr;
 }
 

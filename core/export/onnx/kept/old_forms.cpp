@@ -189,6 +189,17 @@ bool isSoftmax(const ::onnx::NodeProto& node) {
   return node.op_type() == "Softmax" || node.op_type() == "LogSoftmax" || node.op_type() == "Hardmax";
 }
 
+void writeAxesOfSoftmaxes(::onnx::GraphProto& graph) {
+  for (::onnx::NodeProto& node : *graph.mutable_node()) {
+    const bool isStandard = node.domain().empty() || node.domain() == "ai.onnx";
+    if (!isStandard || !isSoftmax(node) || findAttribute(node, "axis")) continue;
+    ::onnx::AttributeProto& axis = *node.add_attribute();
+    axis.set_name("axis");
+    axis.set_type(::onnx::AttributeProto::INT);
+    axis.set_i(1);
+  }
+}
+
 std::int64_t standardOpset(const ::google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto>& opsets) {
   for (const auto& opset : opsets)
     if (opset.domain().empty() || opset.domain() == "ai.onnx") return opset.version();

@@ -14,6 +14,8 @@ std::int64_t standardOpset(const ::google::protobuf::RepeatedPtrField<::onnx::Op
 
 /// Softmax of an opset before 13 joins all axes from its own on; the sums of the last axis are the same in both forms.
 bool isSoftmax(const ::onnx::NodeProto& node);
+/// Before opset 13 the axis is 1 where a node has none, later it is the last one: each node gets its own.
+void writeAxesOfSoftmaxes(::onnx::GraphProto& graph);
 inline constexpr std::int64_t kOpsetOfSoftmaxOfOneAxis = 13;
 
 }  // namespace fuseline
