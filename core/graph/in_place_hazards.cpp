@@ -37,6 +37,15 @@ bool isSame(const Node& node) {
   return isOneOf(node, kNames);
 }
 
+/// Ops whose outputs are parts of their input tensor, or show it several times.
+bool returnsViews(const Node& node) {
+  static constexpr std::array<std::string_view, 2> kNames = {"Split", "Expand"};
+  return isOneOf(node, kNames);
+}
+
+/// The gradients of its inputs are parts of that of its output.
+bool returnsViewsOfGradient(const Node& node) { return node.operation->name == "Concat"; }
+
 /// Ops that return their incoming gradient. MakeExtraOutput is handled separately.
 bool hasSameGradient(const Node& node) { return (isSame(node) && !isSave(node)) || node.operation->name == "Bias"; }
 
@@ -92,8 +101,9 @@ class SharedTensor {
   std::vector<ValueId> sameTensor(NodeId id) const {
     const Node& node = m_graph.node(id);
     if (isAdd(node)) return worksInPlace(id) ? std::vector{node.inputs[1], node.outputs[0]} : std::vector<ValueId>();
-    if (!isSame(node) && !isTorchInFloat32(m_graph, node)) return {};
-    std::vector<ValueId> same = isSame(node) ? std::vector{node.inputs[0]} : node.inputs;
+    const bool isOfFirst = isSame(node) || returnsViews(node);
+    if (!isOfFirst && !isTorchInFloat32(m_graph, node)) return {};
+    std::vector<ValueId> same = isOfFirst ? std::vector{node.inputs[0]} : node.inputs;
     same.insert(same.end(), node.outputs.begin(), node.outputs.end());
     return same;
   }
@@ -102,7 +112,7 @@ class SharedTensor {
     const Node& node = m_graph.node(id);
     if (isSave(node)) return sameGradientOfSave(id);
     if (hasSameGradient(node)) return {node.inputs[0], node.outputs[0]};
-    if (!isAdd(node) && !isTorchInFloat32(m_graph, node)) return {};
+    if (!isAdd(node) && !returnsViewsOfGradient(node) && !isTorchInFloat32(m_graph, node)) return {};
     std::vector<ValueId> same = node.inputs;
     same.push_back(node.outputs[0]);
     return same;
@@ -164,6 +174,22 @@ std::vector<bool> upstreamOf(const Graph& graph, NodeId node) {
   return isUpstream;
 }
 
+/// The op that returns views of the tensor, which no GEMM adds to, and whose other parts may be read later.
+const Node* viewing(const Graph& graph, const SharedTensor& tensor) {
+  for (const ValueId value : tensor.values())
+    if (const NodeId producer = graph.value(value).producer; producer >= 0 && returnsViews(graph.node(producer)))
+      return &graph.node(producer);
+  return nullptr;
+}
+
+/// The same of a gradient.
+const Node* viewingGradient(const Graph& graph, const SharedTensor& tensor) {
+  for (const ValueId value : tensor.values())
+    for (const Use& use : graph.value(value).uses)
+      if (returnsViewsOfGradient(graph.node(use.node))) return &graph.node(use.node);
+  return nullptr;
+}
+
 /// The op whose output the sum would overwrite although it is a view of a tensor from before: another
 /// te.ops.Sequential, which autograd forbids.
 const Node* returnsView(const Graph& graph, NodeId sum, const SharedTensor& tensor) {
@@ -188,6 +214,8 @@ std::optional<std::string> hazardOfSum(const Graph& graph, NodeId sum, const Sha
     return fmt::format("{} consumes that tensor, {}, while its GEMM adds to it", linear->id, nameOf(linear->inputs[0]));
   if (const Node* const view = returnsView(graph, sum, tensor))
     return fmt::format("autograd raises where another te.ops.Sequential overwrites the view that {} returns", view->id);
+  if (const Node* const view = viewing(graph, tensor))
+    return fmt::format("{} returns views of that tensor, {}", view->id, nameOf(view->inputs[0]));
   const std::vector<bool> isUpstream = upstreamOf(graph, sum);
   for (const ValueId value : tensor.values()) {
     if (graph.value(value).producer < 0 && isOfExternal(nameOf(value)))
@@ -243,6 +271,9 @@ std::optional<std::string> hazardOfGradientSum(const Graph& graph, NodeId save, 
                        graph.value(linear->outputs[0]).name);
   for (const ValueId value : tensor.values())
     if (std::optional<std::string> owner = ownerOfGradient(graph, value)) return owner;
+  if (const Node* const view = viewingGradient(graph, tensor))
+    return fmt::format("{} returns views of that tensor, the gradient of {}", view->id,
+                       graph.value(view->outputs[0]).name);
   const Nodes before = descendantsOf(graph, save);
   for (const ValueId value : tensor.values()) {
     const NodeId reader = graph.value(value).producer;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_import.h"
 
+#include "core/export/onnx/import/einsum_products.h"
 #include "core/export/onnx/import/external_ops.h"
 #include "core/export/onnx/import/folded_codes.h"
 #include "core/export/onnx/import/folded_constants.h"
@@ -316,13 +317,14 @@ Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_v
         fmt::format("{}: the function {} calls itself. Export the model again without it.", name, shown(function))};
   fillSparseConstants(*model.mutable_graph(), options.folder);
   standardizeQuantization(*model.mutable_graph());
+  writeEinsumsAsProducts(*model.mutable_graph());
   splitPackedProducts(*model.mutable_graph(), options.folder);
   foldConstants(*model.mutable_graph(), options.folder);
   foldSmallCodes(*model.mutable_graph(), options.folder);
-  addQuantizedRelus(*model.mutable_graph(), options.folder);
   splitFusedAttention(model, options.folder);
   if (opset < kOpsetOfSoftmaxOfOneAxis) writeAxesOfSoftmaxes(*model.mutable_graph());
   splitFusedNodes(*model.mutable_graph(), opset);
+  addQuantizedRelus(*model.mutable_graph(), options.folder);
   Result<ImportedPipeline> imported = importGraph(model, name, options);
   if (imported) noteOpset(opset, imported->notes);
   return imported;

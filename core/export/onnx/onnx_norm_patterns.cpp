@@ -98,18 +98,9 @@ struct ByRoot {
   std::size_t numAxes = 0;
 };
 
-/// -2, -1 is 2; 0 for axes that are not the last ones of x.
-std::size_t numLastAxes(Reading graph, const ::onnx::NodeProto& node, Name x) {
-  std::vector<std::int64_t> axes;
-  if (const auto* const attribute = findAttribute(node, "axes"))
-    axes.assign(attribute->ints().begin(), attribute->ints().end());
-  else if (const auto values = graph.integers(inputOf(node, 1)))
-    axes = *values;
-  for (std::int64_t& axis : axes) axis = graph.axisFromEnd(x, axis).value_or(0);
-  std::ranges::sort(axes);
-  for (std::size_t i = 0; i < axes.size(); ++i)
-    if (axes[i] != static_cast<std::int64_t>(i) - static_cast<std::int64_t>(axes.size())) return 0;
-  return integerOf(node, "keepdims", 1) == 1 ? axes.size() : 0;
+/// How many of the last axes of x it reduces, if they stay with one element.
+std::size_t numKeptLastAxes(Reading graph, const ::onnx::NodeProto& node, Name x) {
+  return integerOf(node, "keepdims", 1) == 1 ? numLastAxes(graph, node, x) : 0;
 }
 
 /// Are both one tensor, or differences of the same two?
@@ -155,7 +146,7 @@ std::optional<ByRoot> reducedSquares(Reading graph, const char* reduction, Name 
     const auto* const node = graph.makerOf(reduction, reduced);
     const std::optional<double> number = graph.number(eps);
     if (!node || !number || *number < 0.0 || !isSquareOf(graph, inputOf(*node, 0), x)) return std::nullopt;
-    const std::size_t numAxes = numLastAxes(graph, *node, x);
+    const std::size_t numAxes = numKeptLastAxes(graph, *node, x);
     return numAxes == 0 ? std::nullopt : std::optional(ByRoot{x, *number, numAxes});
   });
 }
@@ -177,7 +168,7 @@ std::optional<std::string> centredOf(Reading graph, Name tensor, std::size_t num
   const auto* const node = graph.makerOf("Sub", tensor);
   const auto* const mean = node ? graph.makerOf("ReduceMean", inputOf(*node, 1)) : nullptr;
   if (!mean || !isSame(graph, inputOf(*mean, 0), inputOf(*node, 0))) return std::nullopt;
-  return numLastAxes(graph, *mean, inputOf(*node, 0)) == numAxes ? std::optional(inputOf(*node, 0)) : std::nullopt;
+  return numKeptLastAxes(graph, *mean, inputOf(*node, 0)) == numAxes ? std::optional(inputOf(*node, 0)) : std::nullopt;
 }
 
 /// (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps).
@@ -234,6 +225,19 @@ Found withoutWeights(Reading graph, const char* operation, const std::optional<B
 }
 
 }  // namespace
+
+std::size_t numLastAxes(Reading graph, const ::onnx::NodeProto& reduction, Name x) {
+  std::vector<std::int64_t> axes;
+  if (const auto* const attribute = findAttribute(reduction, "axes"))
+    axes.assign(attribute->ints().begin(), attribute->ints().end());
+  else if (const auto values = graph.integers(inputOf(reduction, 1)))
+    axes = *values;
+  for (std::int64_t& axis : axes) axis = graph.axisFromEnd(x, axis).value_or(0);
+  std::ranges::sort(axes);
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    if (axes[i] != static_cast<std::int64_t>(i) - static_cast<std::int64_t>(axes.size())) return 0;
+  return axes.size();
+}
 
 Found layerNorm(Reading graph, Name tensor) {
   if (Found found = wholeLayerNorm(graph, tensor)) return found;

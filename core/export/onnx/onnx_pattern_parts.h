@@ -46,6 +46,10 @@ std::optional<std::int64_t> lastExtent(Reading graph, Name tensor);
 /// Are the shapes the same, as far as the graph knows?
 bool mayHaveSameShape(Reading graph, Name a, Name b);
 
+/// Of a node that reduces x. Axes -2 and -1: 2. 0 for axes that are not the last ones of x, or that the graph does not
+/// say.
+std::size_t numLastAxes(Reading graph, const ::onnx::NodeProto& reduction, Name x);
+
 /// A node that stands for an op of Fuseline: onnx_attention.h.
 Found wholeOperation(Reading graph, Name tensor);
 /// Along the last axis, with widths that are numbers.

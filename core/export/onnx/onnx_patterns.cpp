@@ -131,6 +131,10 @@ std::optional<FoundWeight> codedFactor(Reading graph, const ::onnx::NodeProto& p
   const auto *const codes = graph.constant(inputOf(product, 1)), *const scales = weight(graph, scale);
   const auto* const zeroPoint = graph.constant(inputOf(product, 3));
   if (!codes || codes->dims_size() != 2 || !scales || (!zeroPoint && !inputOf(product, 3).empty())) return std::nullopt;
+  const Shape shape = shapeOf(*scales);
+  const bool isRow =
+      numElements(shape) == 1 || (numElements(shape) == codes->dims(1) && shape.back() == codes->dims(1));
+  if (!isRow) return std::nullopt;  // rows of the result have factors of their own
   return FoundWeight{.parameter = "weight",
                      .constant = codes,
                      .isTransposed = true,
@@ -143,9 +147,11 @@ std::optional<Product> integerProduct(Reading graph, Name tensor) {
     const auto* const cast = graph.makerOf("Cast", converted);
     const auto* const node = graph.makerOf("MatMulInteger", cast ? inputOf(*cast, 0) : converted);
     const auto* const quantized = node ? graph.makerOf("DynamicQuantizeLinear", inputOf(*node, 0)) : nullptr;
-    if (!quantized) return std::nullopt;
+    if (!quantized || quantized->output_size() < 3) return std::nullopt;
+    if (graph.source(inputOf(*node, 2)) != quantized->output(2)) return std::nullopt;
     return ofTwo(graph, "Mul", factor, [&](Name scaleOfX, Name scale) -> std::optional<Product> {
-      const auto found = graph.maker(scaleOfX) == quantized ? codedFactor(graph, *node, scale) : std::nullopt;
+      const auto found =
+          graph.source(scaleOfX) == quantized->output(1) ? codedFactor(graph, *node, scale) : std::nullopt;
       if (!found) return std::nullopt;
       return Product{.x = inputOf(*quantized, 0),
                      .in = found->constant->dims(0),

@@ -1,6 +1,7 @@
 // Shapes of products of matrices.
 // Source: github.com/onnx/onnx, docs/Operators.md; github.com/microsoft/onnxruntime, docs/ContribOperators.md.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/export/onnx/onnx_einsum.h"
 #include "core/export/onnx/onnx_shape_rules.h"
 
 #include <map>
@@ -57,30 +58,40 @@ void matMulOfBits(Node& node) {
 
 // ---- Einsum
 
-/// "bij,bjk->bik", and in its short form.
-void einsum(Node& node) {
-  std::string equation = textOf(node.node(), "equation", "");
-  std::erase(equation, ' ');
-  const std::size_t arrow = equation.find("->");
-  if (arrow == std::string::npos || equation.find('.') != std::string::npos) return;
-  std::map<char, OnnxExtent> extents;
-  std::size_t input = 0, axis = 0;
-  for (const char letter : equation.substr(0, arrow)) {
-    if (letter == ',') {
-      ++input;
-      axis = 0;
-      continue;
-    }
-    if (!node.rank(input) || axis >= *node.rank(input)) return;
-    const OnnxExtent& extent = (*node.shape(input))[axis++];
-    const auto [entry, isNew] = extents.emplace(letter, extent);
-    if (!isNew) node.symbols().equate(entry->second, extent);
+using EinsumExtents = std::map<char, OnnxExtents>;  // '.' may stand for several
+
+/// Notes the extents of an input. False: they are not known, or do not fit the term.
+bool noteExtents(Node& node, std::size_t input, const std::string& term, EinsumExtents& extents) {
+  const bool hasOthers = term.find('.') != std::string::npos;
+  const std::size_t letters = term.size() - (hasOthers ? 1 : 0);
+  if (!node.rank(input) || *node.rank(input) < letters || (!hasOthers && *node.rank(input) > letters)) return false;
+  const OnnxExtents& shape = *node.shape(input);
+  auto next = shape.begin();
+  for (const char axis : term) {
+    const auto end = next + (axis == '.' ? static_cast<std::ptrdiff_t>(shape.size() - letters) : 1);
+    const OnnxExtents found(next, end);
+    next = end;
+    const auto [entry, isNew] = extents.emplace(axis, found);
+    if (isNew) continue;
+    if (axis == '.')
+      entry->second = broadcastOf(entry->second, found, node.symbols());
+    else
+      node.symbols().equate(entry->second.front(), found.front());
   }
+  return true;
+}
+
+void einsum(Node& node) {
+  const auto terms = einsumTerms(textOf(node.node(), "equation", ""));
+  if (!terms || terms->inputs.size() != node.numInputs()) return;
+  EinsumExtents extents;
+  for (std::size_t input = 0; input < terms->inputs.size(); ++input)
+    if (!noteExtents(node, input, terms->inputs[input], extents)) return;
   OnnxExtents shape;
-  for (const char letter : equation.substr(arrow + 2)) {
-    const auto found = extents.find(letter);
+  for (const char axis : terms->output) {
+    const auto found = extents.find(axis);
     if (found == extents.end()) return;
-    shape.push_back(found->second);
+    shape.insert(shape.end(), found->second.begin(), found->second.end());
   }
   node.setShape(0, std::move(shape));
 }

@@ -85,6 +85,19 @@ void addReads(const ::onnx::GraphProto& graph, std::vector<std::string>& names, 
   for (const auto& output : graph.output()) add(output.name());
 }
 
+/// Of integers.
+bool isZero(const ::onnx::TensorProto& tensor) {
+  const auto isOther = [](auto element) { return element != 0; };
+  return std::ranges::none_of(tensor.raw_data(), isOther) && std::ranges::none_of(tensor.int32_data(), isOther);
+}
+
+/// Is all but the name the same?
+bool hasSameContent(::onnx::TensorProto a, ::onnx::TensorProto b) {
+  a.clear_name();
+  b.clear_name();
+  return a.SerializeAsString() == b.SerializeAsString();
+}
+
 }  // namespace
 
 std::optional<DType> floatTypeOf(std::int32_t type) {
@@ -206,9 +219,22 @@ const std::string* OnnxReading::undone(const ::onnx::NodeProto& node) const {
   const ::onnx::NodeProto* const first = made == m_makers.end() ? nullptr : &m_graph.node(made->second);
   if (!first || !isStandard(*first) || first->input_size() == 0) return nullptr;
   const bool isQuantizing = first->op_type() == "QuantizeLinear" && !constant(first->input(0));  // not of a weight
-  const bool isUndone = (node.op_type() == "DequantizeLinear" && isQuantizing) ||
+  const bool isUndone = (node.op_type() == "DequantizeLinear" && isQuantizing && hasSameCodes(*first, node)) ||
                         (node.op_type() == "Transpose" && first->op_type() == "Transpose" && cancel(*first, node));
   return isUndone ? &first->input(0) : nullptr;
+}
+
+/// Do both nodes have one scale and one zero point?
+bool OnnxReading::hasSameCodes(const ::onnx::NodeProto& quantize, const ::onnx::NodeProto& dequantize) const {
+  const auto isSame = [&](int slot) {
+    const std::string &a = inputOf(quantize, slot), &b = inputOf(dequantize, slot);
+    const auto *const one = constant(a), *const other = constant(b);
+    if (source(a) == source(b) || (one && other && hasSameContent(*one, *other))) return true;
+    const std::optional<double> number = this->number(a);
+    if (slot == 1) return number && number == this->number(b);
+    return (a.empty() || (one && isZero(*one))) && (b.empty() || (other && isZero(*other)));
+  };
+  return isSame(1) && isSame(2);
 }
 
 void OnnxReading::noteReaders(const ::onnx::NodeProto& node) {

@@ -69,6 +69,7 @@ class OnnxReading {
   const std::string* passedOn(const ::onnx::NodeProto& node) const;
   const std::string* onlyPart(const ::onnx::NodeProto& concat) const;
   const std::string* undone(const ::onnx::NodeProto& node) const;
+  bool hasSameCodes(const ::onnx::NodeProto& quantize, const ::onnx::NodeProto& dequantize) const;
   bool has(DType dtype) const;
   void noteReaders(const ::onnx::NodeProto& node);
 

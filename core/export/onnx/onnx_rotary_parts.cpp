@@ -257,12 +257,18 @@ class RotarySearch {
                  ? std::int64_t{-1}
                  : static_cast<std::int64_t>(positions->values[static_cast<std::size_t>((entry * S + token) % count)]);
     };
+    const auto isSameRow = [&](std::int64_t a, std::int64_t b) {
+      const auto isSameIn = [&](const std::vector<double>& values) {
+        return std::equal(values.begin() + a * table.pairs, values.begin() + (a + 1) * table.pairs,
+                          values.begin() + b * table.pairs);
+      };
+      return a == b || (isSameIn(cosines.values) && isSameIn(sines.values));
+    };
     table.rows = S;
     for (std::int64_t entry = 0; entry < B; ++entry)
       for (std::int64_t token = 0; token < S; ++token) {
         const std::int64_t row = rowAt(entry, token);
-        if (row < 0 || row >= rowsOfTable || (entry > 0 && row % rowsOfTable != rowAt(0, token) && positions))
-          return false;
+        if (row < 0 || row >= rowsOfTable || !isSameRow(row, rowAt(0, token))) return false;
         for (std::int64_t m = 0; m < table.pairs && entry == 0; ++m) {
           table.cosines.push_back(cosines.values[static_cast<std::size_t>(row * table.pairs + m)]);
           table.sines.push_back(sines.values[static_cast<std::size_t>(row * table.pairs + m)]);

@@ -55,6 +55,12 @@ void packedAttention(Node& node) {
   node.setShape(0, std::move(shape));
 }
 
+/// Codes of x and the weights, and scales, of which that of x says the dtype of the result.
+void quantizedAttention(Node& node) {
+  node.setType(0, node.input(3).elementType);
+  packedAttention(node);
+}
+
 /// Queries of H heads, packed with keys and values of fewer, or not.
 void groupQueryAttention(Node& node) {
   if (node.rank(0) != 3) return;
@@ -62,6 +68,18 @@ void groupQueryAttention(Node& node) {
   const std::int64_t heads = node.integer("num_heads", 0), shared = node.integer("kv_num_heads", 0);
   if (!node.has(1) && heads > 0)
     shape.back() = node.symbols().quotient(shape.back() * OnnxExtent(heads), heads + 2 * shared);
+  node.setShape(0, std::move(shape));
+}
+
+/// ids of any rank, a table [words, bytes] of codes, and scales [words, blocks], from which rows of floats are made.
+void gatherBlockQuantized(Node& node) {
+  const std::int64_t bits = node.integer("bits", 4);
+  if (!node.rank(0) || *node.rank(0) != 2 || !node.rank(1) || node.integer("gather_axis", 0) != 0 || bits < 1) return;
+  node.setType(0, node.input(2).elementType);
+  OnnxExtents shape = *node.shape(1);
+  const bool isPacked = node.input(0).elementType == Tensor::UINT8;
+  const OnnxExtent& columns = (*node.shape(0))[1];
+  shape.push_back(isPacked ? columns * OnnxExtent(8 / bits) : columns);
   node.setShape(0, std::move(shape));
 }
 
@@ -84,9 +102,11 @@ OnnxShapeRules sequenceShapes() {
   return {
       {attention, "Attention"},
       {embedLayerNormalization, "EmbedLayerNormalization"},
+      {gatherBlockQuantized, "GatherBlockQuantized"},
       {groupQueryAttention, "GroupQueryAttention"},
       {multiHeadAttention, "MultiHeadAttention"},
       {packedAttention, "com.microsoft:Attention"},
+      {quantizedAttention, "QAttention"},
       {recurrent, "GRU LSTM RNN"},
   };
 }

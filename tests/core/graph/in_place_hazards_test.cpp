@@ -22,6 +22,7 @@ using testing::inPlace;
 using testing::linear;
 using testing::link;
 using testing::reading;
+using testing::with;
 
 std::vector<std::string> hazards(const Graph& graph) {
   std::vector<std::string> reasons;
@@ -109,6 +110,20 @@ TEST(InPlaceHazards, AGemmDoesNotAddToTheGradientThatItReads) {
       << "the GEMM reads codes";
   EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, savedInPlace({linear(16, "fc"), link("GELU", "act")}))), Reasons{});
   EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, direct, {.pass = ExecutionMode::Inference})), Reasons{});
+}
+
+TEST(InPlaceHazards, ViewsOfATensorAreNotOverwritten) {
+  const testing::Link split = with(link("Split", "split"), "sizes", std::vector<std::int64_t>{8, 8});
+  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16},
+                          {split, linear(8, "fc"), inPlace(link("AddExtraInput", "add", "split.y1"))})),
+            Reasons{"split returns views of that tensor, x"});
+}
+
+TEST(InPlaceHazards, ViewsOfAGradientAreNotAddedTo) {
+  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16},
+                          {inPlace(link("MakeExtraOutput", "save")), link("GELU", "act"),
+                           link("Concat", "cat", "save.extra"), linear(16, "fc")})),
+            Reasons{"cat returns views of that tensor, the gradient of cat.y"});
 }
 
 TEST(InPlaceHazards, AGradientThatSomebodyElseIsGivenIsNotAddedTo) {

@@ -46,6 +46,11 @@ class EndsKeeping {
     return m_graph.reading.maker(tensor) && !m_graph.reading.constant(tensor);
   }
 
+  /// Is there a Cast between the op that makes it and the output?
+  bool isConverted(const std::string& output) const {
+    return m_graph.reading.elementType(output) != m_graph.reading.elementType(m_graph.reading.source(output));
+  }
+
   void addCutInputs(ModelEnds& ends, KeptRange& range) const {
     for (const auto& [tensor, port] : m_graph.ports) {
       if (m_graph.made.contains(tensor) || port.empty() || !isComputed(tensor)) continue;
@@ -59,9 +64,10 @@ class EndsKeeping {
     std::vector<const ::onnx::ValueInfoProto*> made;
     for (const auto& output : m_graph.reading.graph().output()) {
       const std::string& source = m_graph.reading.source(output.name());
-      if (const auto id = m_outputIds.find(output.name()); id != m_outputIds.end()) {
+      const auto id = m_outputIds.find(output.name());
+      if (id != m_outputIds.end() && !isConverted(output.name())) {
         ends.modelOutputs.push_back({output.name(), id->second});
-      } else if (m_graph.made.contains(source)) {
+      } else if (m_graph.made.contains(source) && !isConverted(output.name())) {
         ends.modelOutputs.push_back({output.name(), m_places.of(m_graph.ports.find(source)->second)});
       } else if (isComputed(output.name()) && std::ranges::find(range.outputs, output.name()) == range.outputs.end()) {
         ends.modelOutputs.push_back({output.name()});

@@ -213,8 +213,9 @@ void PipelineWriter::addEnds(ImportedPipeline& imported, const FoldedPlaces& pla
   file[kModelEndsSection] = section;
   imported.document = readDocument(file).document;
   if (kept.ends.nodes.empty()) return;
-  imported.notes.push_back(fmt::format("The pipeline keeps these nodes, so that `export --to onnx` writes {} again.",
-                                       passedOutputs().empty() ? "the whole model" : "them"));
+  if (!m.graph.leftOut.empty())
+    imported.notes.push_back(fmt::format("The pipeline keeps these nodes, so that `export --to onnx` writes {} again.",
+                                         passedOutputs().empty() ? "the whole model" : "them"));
   if (!m_options.takesWeights || imported.weightsProblem) return;
   for (const KeptConstant& constant : kept.constants)
     if (!addKeptConstant(imported, kModelEndsName, constant)) return;

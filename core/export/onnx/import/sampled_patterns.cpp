@@ -35,6 +35,7 @@ struct Sampled {
   std::vector<std::string> vectors;  // constants, as nodes read them
   std::vector<std::string> scalars;  // constants with one element
   Shape reshaped;                    // a constant shape on the way
+  bool hasReshape = false;
   bool hasReduction = false;
   bool hasFunction = false;
 };
@@ -67,9 +68,13 @@ class SampledWalk {
     const std::string& type = node.op_type();
     const bool isReduction = isAmong(kReductions, type), isFunction = isAmong(kFunctions, type);
     if (!m_graph.makerOf(type, tensor) || !(isReduction || isFunction || isAmong(kOtherNodes, type))) return false;
+    if (isReduction && numLastAxes(m_graph, node, inputOf(node, 0)) != 1) return false;
     m_sampled.hasReduction = m_sampled.hasReduction || isReduction;
     m_sampled.hasFunction = m_sampled.hasFunction || isFunction;
-    if (type == "Reshape") m_sampled.reshaped = m_graph.integers(inputOf(node, 1)).value_or(m_sampled.reshaped);
+    if (type == "Reshape") {
+      m_sampled.hasReshape = true;
+      m_sampled.reshaped = m_graph.integers(inputOf(node, 1)).value_or(m_sampled.reshaped);
+    }
     for (const std::string& input : node.input()) {
       if (input.empty()) continue;
       if (!m_graph.constant(input))
@@ -120,18 +125,21 @@ double exactNumber(Reading graph, Name scalar) {
 
 constexpr std::int64_t kLongestRow = 1 << 15;
 
-/// With one element along axes that are symbols, or all but the last one if x is large. A Reshape among the nodes may
-/// have numbers for these symbols.
-Shape sampleShape(const ::onnx::TypeProto::Tensor& type, const Shape& reshaped, std::int64_t extent) {
-  Shape shape(static_cast<std::size_t>(type.shape().dim_size()), 1);
+/// With one element along axes that are symbols, or all but the last one if x is large; with two if a Reshape may join
+/// them with the last one. A Reshape among the nodes may have numbers for these symbols.
+Shape sampleShape(const ::onnx::TypeProto::Tensor& type, const Sampled& sampled, std::int64_t extent) {
+  const std::int64_t few = sampled.hasReshape ? 2 : 1;
+  Shape shape(static_cast<std::size_t>(type.shape().dim_size()), few);
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const auto& axis = type.shape().dim(static_cast<int>(i));
-    const std::int64_t other = reshaped.size() == shape.size() ? reshaped[i] : 1;
+    const bool isWritten = sampled.reshaped.size() == shape.size() && sampled.reshaped[i] > 0;
+    const std::int64_t other = isWritten ? sampled.reshaped[i] : few;
     shape[i] = std::clamp<std::int64_t>(axis.has_dim_value() ? axis.dim_value() : other, 1, kLongestRow);
   }
   std::int64_t size = 1;
   for (const std::int64_t each : shape) size = std::min(size * each, kLongestRow + 1);
-  if (size > kLongestRow) shape.assign(shape.size(), 1);
+  if (size > kLongestRow)
+    for (std::int64_t& each : shape) each = std::min(each, few);
   shape.back() = extent;
   return shape;
 }
@@ -141,7 +149,7 @@ std::optional<Sample> sampleOf(Reading graph, Name tensor, const Sampled& sample
   const auto extent = lastExtent(graph, sampled.x);
   if (!type || !extent || *extent < 1 || *extent > kLongestRow || !floatTypeOf(type->elem_type())) return std::nullopt;
   if (!mayHaveSameShape(graph, tensor, sampled.x)) return std::nullopt;
-  const Shape shape = sampleShape(*type, sampled.reshaped, *extent);
+  const Shape shape = sampleShape(*type, sampled, *extent);
   OnnxNumbers numbers(graph, {}, {});
   Sample sample{.x = sampleNumbers(numElements(shape), 0.0, scale, shift), .y = {}, .vectors = {}};
   numbers.give(sampled.x, {shape, sample.x});

@@ -148,9 +148,26 @@ class EndsWriting {
     }
   }
 
+  /// An output of the model that a Cast makes has the name, not the output of the pipeline that it converts.
+  void giveWayToMade(std::map<std::string, std::string>& names) {
+    std::size_t place = m_ends.outputs.size();
+    for (const ModelTensor& output : m_ends.modelOutputs) {
+      if (!output.from.empty()) continue;
+      const std::string& made = m_place.outputs[place++];
+      const auto isTaker = [&](const std::string& id) {
+        const auto value = valueOf(id);
+        return value && m_onnx.nameOf(*value) == output.name;
+      };
+      if (made == output.name || std::ranges::none_of(m_ends.inputs, isTaker)) continue;
+      names.emplace(output.name, unique(fmt::format("{}/{}", kModelEndsName, output.name)));
+      names.emplace(made, output.name);
+    }
+  }
+
   /// Ids are not always the names that the model has, as those have any characters.
   void renameAsInTheModel() {
     std::map<std::string, std::string> names;
+    giveWayToMade(names);
     for (const ModelTensor& input : m_ends.modelInputs)
       for (const ValueId value : m_graph.inputs())
         if (m_graph.value(value).name == input.from) addName(names, m_onnx.nameOf(value), input.name);
