@@ -15,6 +15,7 @@
 #include "core/export/onnx/import/quantized_relu.h"
 #include "core/export/onnx/import/residual_branches.h"
 #include "core/export/onnx/import/sparse_constants.h"
+#include "core/export/onnx/import/sunk_transposes.h"
 #include "core/export/onnx/kept/model_ends.h"
 #include "core/export/onnx/kept/old_forms.h"
 #include "core/export/onnx/name_list.h"
@@ -325,6 +326,7 @@ Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_v
   if (opset < kOpsetOfSoftmaxOfOneAxis) writeAxesOfSoftmaxes(*model.mutable_graph());
   splitFusedNodes(*model.mutable_graph(), opset);
   addQuantizedRelus(*model.mutable_graph(), options.folder);
+  sinkTransposes(*model.mutable_graph());
   Result<ImportedPipeline> imported = importGraph(model, name, options);
   if (imported) noteOpset(opset, imported->notes);
   return imported;

@@ -137,7 +137,25 @@ class NodeKeeper {
     }
     for (const std::string& output : node.output()) kept.add_output(output.empty() ? "" : made(output));
     if (isOfLastAxis(node)) sayLastAxis(kept);
-    return true;
+    const bool isWithoutShape = isStandard(node.domain()) && node.op_type() == "Reshape" && node.input_size() == 1;
+    return !isWithoutShape || addShape(node, kept, graph);
+  }
+
+  /// Of a Reshape that import added. False: several extents are symbols, and not those of the input.
+  bool addShape(const ::onnx::NodeProto& reshape, ::onnx::NodeProto& kept, ::onnx::GraphProto& graph) {
+    const auto *const from = m_reading.type(reshape.input(0)), *const to = m_reading.type(reshape.output(0));
+    if (!from || !to) return false;
+    ::onnx::TensorProto& shape = *graph.add_initializer();
+    shape.set_name(made(reshape.output(0) + "/shape"));
+    shape.set_data_type(::onnx::TensorProto::INT64);
+    shape.add_dims(to->shape().dim_size());
+    for (int axis = 0; axis < to->shape().dim_size(); ++axis) {
+      const auto& extent = to->shape().dim(axis);
+      const bool isSame = axis < from->shape().dim_size() && from->shape().dim(axis).dim_param() == extent.dim_param();
+      shape.add_int64_data(extent.has_dim_value() ? extent.dim_value() : isSame ? 0 : -1);
+    }
+    kept.add_input(shape.name());
+    return std::ranges::count(shape.int64_data(), -1) <= 1;
   }
 
   /// A subgraph reads tensors of the graph around it; its own hide others of the same name.

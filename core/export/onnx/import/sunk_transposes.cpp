@@ -1,0 +1,210 @@
+// Walks downstream: which tensors are transposes of others, and which nodes compute rows of these alike.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/onnx/import/sunk_transposes.h"
+
+#include "core/export/onnx/onnx_pattern_parts.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace fuseline {
+
+namespace {
+
+using Permutation = std::vector<std::int64_t>;
+
+/// A tensor is the transpose of another.
+struct Turned {
+  std::string base;
+  Permutation order;
+  bool isOfNorm = false;
+};
+
+template <std::size_t count>
+bool isAmong(const std::array<std::string_view, count>& types, const ::onnx::NodeProto& node) {
+  return node.domain().empty() && std::ranges::find(types, std::string_view(node.op_type())) != types.end();
+}
+
+bool isReduction(const ::onnx::NodeProto& node) {
+  static constexpr std::array<std::string_view, 4> kTypes = {"ReduceMean", "ReduceSum", "ReduceSumSquare", "ReduceL2"};
+  return isAmong(kTypes, node);
+}
+
+bool isWholeNorm(const ::onnx::NodeProto& node) {
+  static constexpr std::array<std::string_view, 4> kTypes = {"LayerNormalization", "RMSNormalization",
+                                                             "SimplifiedLayerNormalization", "LpNormalization"};
+  return isAmong(kTypes, node);
+}
+
+bool isElementwise(const ::onnx::NodeProto& node) {
+  static constexpr std::array<std::string_view, 10> kTypes = {"Add",  "Sub",        "Mul", "Div",  "Pow",
+                                                              "Sqrt", "Reciprocal", "Abs", "Cast", "Identity"};
+  return isAmong(kTypes, node);
+}
+
+class SinkingTransposes {
+ public:
+  explicit SinkingTransposes(::onnx::GraphProto& graph) : m_graph(graph), m_reading(graph) {}
+
+  void run() {
+    findWaysToNorms();
+    for (const ::onnx::NodeProto& node : m_graph.node())
+      if (!isSunk(node)) *m_nodes.Add() = node;
+    if (m_numSunk == 0) return;
+    dropUnread();
+    m_graph.mutable_node()->Swap(&m_nodes);
+  }
+
+ private:
+  bool isByRow(const ::onnx::NodeProto& node) const {
+    if (node.output_size() != 1 || node.input_size() == 0) return false;
+    if (isReduction(node))
+      return patterns::numLastAxes(m_reading, node, node.input(0)) == 1 && integerOf(node, "keepdims", 1) == 1;
+    if (isWholeNorm(node)) return m_reading.axisFromEnd(node.input(0), integerOf(node, "axis", -1)) == -1;
+    return isElementwise(node) || isPart(node);
+  }
+
+  /// One of the parts along another axis, such as the queries of packed queries, keys and values.
+  bool isPart(const ::onnx::NodeProto& node) const {
+    const auto* const index = node.op_type() == "Gather" && node.domain().empty() && node.input_size() == 2
+                                  ? m_reading.constant(node.input(1))
+                                  : nullptr;
+    return index && index->dims_size() == 0;
+  }
+
+  /// Tensors that a norm reads, as far as rows are computed alike.
+  void findWaysToNorms() {
+    for (int position = m_graph.node_size() - 1; position >= 0; --position) {
+      const ::onnx::NodeProto& node = m_graph.node(position);
+      const bool isNorm = isReduction(node) || isWholeNorm(node);
+      const bool isOnWay = node.output_size() > 0 && m_normed.contains(node.output(0));
+      if ((isNorm || isOnWay) && isByRow(node)) m_normed.insert(node.input().begin(), node.input().end());
+    }
+  }
+
+  /// Is it a number, or one for each column?
+  bool isSameForRows(const std::string& name) const {
+    const auto* const constant = m_reading.constant(name);
+    if (!constant) return false;
+    const Shape shape = shapeOf(*constant);
+    return shape.empty() || numElements(shape) == shape.back();
+  }
+
+  /// What all inputs but constants have in common. Nothing: they are not transposes in one order.
+  std::optional<Turned> commonOf(const ::onnx::NodeProto& node) const {
+    std::optional<Turned> common;
+    for (const std::string& input : node.input()) {
+      const auto found = m_turned.find(input);
+      if (found == m_turned.end()) {
+        if (input.empty() || isPart(node) || isSameForRows(input) || (isReduction(node) && common)) continue;
+        return std::nullopt;
+      }
+      if (common && common->order != found->second.order) return std::nullopt;
+      const bool isOfNorm = (common && common->isOfNorm) || found->second.isOfNorm;
+      common = found->second;
+      common->isOfNorm = isOfNorm;
+    }
+    return common;
+  }
+
+  bool isSunk(const ::onnx::NodeProto& node) {
+    if (node.op_type() == "Transpose" && node.domain().empty()) {
+      noteTranspose(node);
+      return false;
+    }
+    std::optional<Turned> common = isByRow(node) ? commonOf(node) : std::nullopt;
+    if (!common || !(common->isOfNorm || m_normed.contains(node.output(0)) || isReduction(node) || isWholeNorm(node)))
+      return false;
+    common->isOfNorm = common->isOfNorm || isReduction(node) || isWholeNorm(node);
+    ::onnx::NodeProto& before = *m_nodes.Add();
+    before = node;
+    for (std::string& input : *before.mutable_input())
+      if (const auto turned = m_turned.find(input); turned != m_turned.end()) input = turned->second.base;
+    before.set_output(0, node.output(0) + "/turned");
+    if (isPart(node) && !leaveOutAxis(before, *common)) {
+      m_nodes.RemoveLast();
+      return false;
+    }
+    common->base = before.output(0);
+    addTranspose(node, *common);
+    m_turned.insert_or_assign(node.output(0), *common);
+    ++m_numSunk;
+    return true;
+  }
+
+  void noteTranspose(const ::onnx::NodeProto& node) {
+    const auto* const order = findAttribute(node, "perm");
+    if (!order || order->ints_size() < 3 || node.input_size() != 1 || node.output_size() != 1) return;
+    if (order->ints(order->ints_size() - 1) != order->ints_size() - 1) return;
+    m_turned.insert_or_assign(node.output(0),
+                              Turned{node.input(0), Permutation(order->ints().begin(), order->ints().end())});
+  }
+
+  /// Takes the part along the axis where it was before the transpose. False: it is one of the last axis.
+  static bool leaveOutAxis(::onnx::NodeProto& gather, Turned& turned) {
+    const auto rank = static_cast<std::int64_t>(turned.order.size());
+    std::int64_t axis = integerOf(gather, "axis", 0);
+    axis += axis < 0 ? rank : 0;
+    if (axis < 0 || axis >= rank - 1) return false;
+    const std::int64_t before = turned.order[static_cast<std::size_t>(axis)];
+    turned.order.erase(turned.order.begin() + axis);
+    for (std::int64_t& each : turned.order) each -= each > before ? 1 : 0;
+    gather.clear_attribute();
+    ::onnx::AttributeProto& attribute = *gather.add_attribute();
+    attribute.set_name("axis");
+    attribute.set_type(::onnx::AttributeProto::INT);
+    attribute.set_i(before);
+    return true;
+  }
+
+  void addTranspose(const ::onnx::NodeProto& node, const Turned& turned) {
+    ::onnx::NodeProto& transpose = *m_nodes.Add();
+    transpose.set_op_type("Transpose");
+    transpose.set_name(node.name() + "/turned");
+    transpose.add_input(turned.base);
+    transpose.add_output(node.output(0));
+    ::onnx::AttributeProto& order = *transpose.add_attribute();
+    order.set_name("perm");
+    order.set_type(::onnx::AttributeProto::INTS);
+    for (const std::int64_t axis : turned.order) order.add_ints(axis);
+  }
+
+  /// Transposes that only norms read.
+  void dropUnread() {
+    std::set<std::string> read;
+    for (const auto& output : m_graph.output()) read.insert(output.name());
+    ::google::protobuf::RepeatedPtrField<::onnx::NodeProto> kept;
+    for (auto node = m_nodes.rbegin(); node != m_nodes.rend(); ++node) {
+      if (node->op_type() == "Transpose" && !read.contains(node->output(0))) continue;
+      for (const std::string& input : readBy(*node)) read.insert(input);
+      *kept.Add() = *node;
+    }
+    std::reverse(kept.pointer_begin(), kept.pointer_end());
+    m_nodes.Swap(&kept);
+  }
+
+  ::onnx::GraphProto& m_graph;
+  const OnnxReading m_reading;
+  std::set<std::string> m_normed;
+  std::map<std::string, Turned> m_turned;
+  ::google::protobuf::RepeatedPtrField<::onnx::NodeProto> m_nodes;  // those of the graph afterwards
+  int m_numSunk = 0;
+};
+
+bool isNormOfRows(const ::onnx::NodeProto& node) { return isReduction(node) || isWholeNorm(node); }
+
+}  // namespace
+
+void sinkTransposes(::onnx::GraphProto& graph) {
+  if (std::ranges::any_of(graph.node(), isNormOfRows)) SinkingTransposes(graph).run();
+}
+
+}  // namespace fuseline
