@@ -110,7 +110,7 @@ class Script {
   void addModules() {
     PythonNames members(moduleMembers());
     for (const ModuleBetween& module : m_between.all()) m_betweenNames.push_back(members.of(module.path));
-    std::vector<TeSequence> sequences = teSequences(graph(), m_plan.report, m_between.all());
+    std::vector<TeSequence> sequences = teSequences(graph(), m_plan.report, m_between.all(), recipe());
     const bool isOne = std::ranges::count_if(sequences, &TeSequence::isTe) == 1;
     int part = 0;
     for (TeSequence& sequence : sequences) {
@@ -126,13 +126,14 @@ class Script {
 
   void noteBorder(const TeSequence& sequence) {
     const NodeId producer = graph().value(sequence.input).producer;
-    if (producer < 0 || !sequence.isTe || !writesQuantized(graph(), producer, sequence.nodes[0])) return;
+    if (producer < 0 || !sequence.isTe || !writesQuantized(graph(), producer, sequence.nodes[0], recipe())) return;
     m_notes.push_back(
         fmt::format("{} begins a new te.ops.Sequential: after {} in the same one, TransformerEngine raises under {}, "
                     "because its GEMMs cannot write such quantized tensors.",
                     graph().node(sequence.nodes[0]).id, graph().node(producer).id, recipeName()));
   }
 
+  const Recipe* recipe() const { return m_plan.recipe ? &*m_plan.recipe : nullptr; }
   std::string recipeName() const { return m_plan.recipe ? m_plan.recipe->name() : "this recipe"; }
 
   void addOperations(TeModule& module) {

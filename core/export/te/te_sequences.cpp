@@ -68,8 +68,8 @@ bool isChain(const Graph& graph, const Unit& unit) {
 
 class SequenceBuilder {
  public:
-  SequenceBuilder(const Graph& graph, const std::vector<ModuleBetween>& between)
-      : m_graph(graph), m_makers(graph, between), m_sequenceOf(graph.nodes().size(), -1) {}
+  SequenceBuilder(const Graph& graph, const std::vector<ModuleBetween>& between, const Recipe* recipe)
+      : m_graph(graph), m_makers(graph, between), m_recipe(recipe), m_sequenceOf(graph.nodes().size(), -1) {}
 
   bool isReady(const Unit& unit) const {
     return std::ranges::all_of(unit, [&](NodeId node) {
@@ -89,7 +89,7 @@ class SequenceBuilder {
     const int sequence = m_sequenceOf[at(producer)];
     const TeSequence& found = m_sequences[at(sequence)];
     const bool fits = found.isTe && found.nodes.back() == producer && goesOn(m_graph, producer, unit.front()) &&
-                      !writesQuantized(m_graph, producer, unit.front());
+                      !writesQuantized(m_graph, producer, unit.front(), m_recipe);
     return fits && extrasStandBefore(unit, sequence) ? std::optional(sequence) : std::nullopt;
   }
 
@@ -141,6 +141,7 @@ class SequenceBuilder {
 
   const Graph& m_graph;
   Makers m_makers;
+  const Recipe* m_recipe;
   std::vector<int> m_sequenceOf;  // of a node; -1: none yet
   std::vector<TeSequence> m_sequences;
 };
@@ -212,10 +213,12 @@ bool isChannel(const Graph& graph, const TeSequence& sequence, ValueId value) {
 
 namespace {
 
-/// TransformerEngine's GEMMs produce quantized outputs of delayed scaling alone.
-bool isRefusedByGemms(const Node& node, TensorType type) {
+/// TransformerEngine's GEMMs produce quantized outputs of delayed scaling alone. It has quantizers for layers that do
+/// not fit the recipe, too.
+bool isRefusedByGemms(const Node& node, TensorType type, const Recipe* recipe) {
   const TensorQuantizers& quantizers = quantizersOf(node, type);
-  const bool isQuantized = quantizers.any() || node.quantizers.hasEverySlot;
+  const bool hasRecipe = recipe && recipe->name() != "None" && !recipe->definition().hasState;
+  const bool isQuantized = quantizers.any() || node.quantizers.hasEverySlot || hasRecipe;
   return node.operation->isQuantizable && isQuantized && !quantizers.isDelayed();
 }
 
@@ -227,7 +230,7 @@ bool isRefusedByKernels(const Node& node, TensorType type) {
 
 }  // namespace
 
-bool writesQuantized(const Graph& graph, NodeId from, NodeId to) {
+bool writesQuantized(const Graph& graph, NodeId from, NodeId to, const Recipe* recipe) {
   const Node& maker = graph.node(from);
   const Node& reader = graph.node(to);
   const NodeId before = graph.value(maker.inputs[0]).producer;
@@ -236,8 +239,8 @@ bool writesQuantized(const Graph& graph, NodeId from, NodeId to) {
   const bool isGradientOfGemm = graph.pass() == ExecutionMode::Training && isLinear(reader);
   const bool isKernel = maker.operation->category == "Activation";
   const bool isGradientOfKernel = graph.pass() == ExecutionMode::Training && reader.operation->category == "Activation";
-  return (isOfGemm && isRefusedByGemms(reader, TensorType::Input)) ||
-         (isGradientOfGemm && isRefusedByGemms(maker, TensorType::GradOutput)) ||
+  return (isOfGemm && isRefusedByGemms(reader, TensorType::Input, recipe)) ||
+         (isGradientOfGemm && isRefusedByGemms(maker, TensorType::GradOutput, recipe)) ||
          (isKernel && isRefusedByKernels(reader, TensorType::Input)) ||
          (isGradientOfKernel && isRefusedByKernels(maker, TensorType::GradOutput));
 }
@@ -249,9 +252,9 @@ bool isReturned(const Graph& graph, const TeSequence& sequence, ValueId value) {
 }
 
 std::vector<TeSequence> teSequences(const Graph& graph, const FusionReport& report,
-                                    const std::vector<ModuleBetween>& between) {
+                                    const std::vector<ModuleBetween>& between, const Recipe* recipe) {
   std::vector<Unit> waiting = unitsOf(graph, report);
-  SequenceBuilder builder(graph, between);
+  SequenceBuilder builder(graph, between, recipe);
   while (!waiting.empty()) {
     const std::optional<std::size_t> next = nextUnit(builder, waiting);
     if (!next) {

@@ -55,8 +55,8 @@ bool isReturned(const Graph& graph, const TeSequence& sequence, ValueId value);
 
 /// Would the GEMM of one of two adjacent ops have to produce the quantized input of the other one? TransformerEngine's
 /// GEMM supports only the quantizer of DelayedScaling, and raises otherwise, unless the two are in different
-/// te.ops.Sequential. The main output of `from` is the input of `to`.
-bool writesQuantized(const Graph& graph, NodeId from, NodeId to);
+/// te.ops.Sequential. The main output of `from` is the input of `to`. recipe: of the whole module; may be null.
+bool writesQuantized(const Graph& graph, NodeId from, NodeId to, const Recipe* recipe);
 
 /// All nodes, each once, in an order in which every sequence reads the outputs of earlier ones. Ops that `report`
 /// fuses, in either pass, stay together if the wires allow it. A value with several consumers, or that is a pipeline
@@ -64,6 +64,6 @@ bool writesQuantized(const Graph& graph, NodeId from, NodeId to);
 /// either; pairs for which writesQuantized() holds are separated as well. A sequence that reads a module's output
 /// comes after all producers of the module's inputs.
 std::vector<TeSequence> teSequences(const Graph& graph, const FusionReport& report,
-                                    const std::vector<ModuleBetween>& between = {});
+                                    const std::vector<ModuleBetween>& between = {}, const Recipe* recipe = nullptr);
 
 }  // namespace fuseline

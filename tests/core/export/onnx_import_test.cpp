@@ -174,12 +174,14 @@ class Model {
     return *this;
   }
 
-  Model& axes(const std::string& name, std::int64_t axis) {
+  Model& axes(const std::string& name, std::int64_t axis) { return integers(name, {axis}); }
+
+  Model& integers(const std::string& name, const std::vector<std::int64_t>& values) {
     auto& tensor = *m_model.mutable_graph()->add_initializer();
     tensor.set_name(name);
     tensor.set_data_type(7);
-    tensor.add_dims(1);
-    tensor.add_int64_data(axis);
+    tensor.add_dims(std::ssize(values));
+    for (const std::int64_t value : values) tensor.add_int64_data(value);
     return *this;
   }
 
@@ -1131,6 +1133,57 @@ TEST(OnnxImport, ReadsASumWithANormWhoseStatisticsNobodyReads) {
   const Result<ImportedPipeline> imported = model.output("y").imported();
   EXPECT_EQ(operationsOf(imported), (Texts{"AddExtraInput", "LayerNorm"}));
   EXPECT_EQ(imported->document.ops()[1].attributes["eps"], 1e-12) << "onnxruntime's default";
+}
+
+// Over tokens and channels together.
+TEST(OnnxImport, ANormOfSeveralAxesIsNoNormOfRows) {
+  for (const char* const norm : {"ReduceMean", "ReduceSum"}) {
+    Model model;
+    model.input("x", {"B", "S", "8"}).weight("w", {8, 8}).number("eps", 1e-5F);
+    model.integers("axes", {1, 2});
+    model.node("Mul", {"x", "x"}, {"squares"}).node(norm, {"squares", "axes"}, {"mean"});
+    model.node("Add", {"mean", "eps"}, {"sum"}).node("Sqrt", {"sum"}, {"root"}).node("Div", {"x", "root"}, {"n"});
+    const Texts found = operationsOf(model.node("MatMul", {"n", "w"}, {"y"}).output("y").cut());
+    EXPECT_EQ(std::ranges::count(found, std::string("RMSNorm")), 0) << norm;
+    EXPECT_EQ(std::ranges::count(found, std::string("L2Normalization")), 0) << norm;
+  }
+}
+
+TEST(OnnxImport, MultipliesByTheMatrixOfAnEinsum) {
+  for (const char* const equation : {"bsi,io->bso", "bsi,oi->bso", "...i,io->...o", "asi, iz"}) {
+    Model model;
+    const bool isTurned = std::string_view(equation).find("oi") != std::string_view::npos;
+    model.input("x", {"2", "4", "8"}).weight("w", isTurned ? Shape{3, 8} : Shape{8, 3});
+    model.node("Einsum", {"x", "w"}, {"y"}).text("equation", equation);
+    EXPECT_EQ(operationsOf(model.output("y").imported()), Texts{"Linear"}) << equation;
+  }
+}
+
+// A pair with two scales multiplies by their ratio.
+TEST(OnnxImport, KeepsCodesThatAreReadWithAnotherScale) {
+  for (const bool isSame : {true, false}) {
+    Model model;
+    model.input("x", {"4", "8"}).weight("w", {8, 3}).number("a", 0.5F).number("b", isSame ? 0.5F : 0.25F);
+    model.codes("zero", 3, {}, {0}).node("QuantizeLinear", {"x", "a", "zero"}, {"q"});
+    model.node("DequantizeLinear", {"q", "b", "zero"}, {"d"}).node("MatMul", {"d", "w"}, {"y"});
+    const Texts found = operationsOf(model.output("y").cut());
+    EXPECT_EQ(found, isSame ? Texts{"Linear"} : (Texts{"External", "Linear"}));
+  }
+}
+
+// Queries of one head, moved before their tokens and then normalized, as Gemma 3 has them.
+TEST(OnnxImport, MovesNormsBeforeTransposes) {
+  Model model;
+  model.input("x", {"B", "S", "8"}).weight("w", {8, 8}).weight("gamma", {4}).number("eps", 1e-6F).weight("out", {4, 4});
+  model.axes("last", -1)
+      .integers("heads", {0, 0, 2, 4})
+      .node("MatMul", {"x", "w"}, {"q"})
+      .node("Reshape", {"q", "heads"}, {"h"});
+  model.node("Transpose", {"h"}, {"t"}).order({0, 2, 1, 3}).node("Mul", {"t", "t"}, {"squares"});
+  model.node("ReduceMean", {"squares", "last"}, {"mean"}).node("Add", {"mean", "eps"}, {"sum"});
+  model.node("Sqrt", {"sum"}, {"root"}).node("Div", {"t", "root"}, {"n"}).node("Mul", {"n", "gamma"}, {"scaled"});
+  model.node("Transpose", {"scaled"}, {"back"}).order({0, 2, 1, 3}).node("MatMul", {"back", "out"}, {"y"});
+  EXPECT_EQ(operationsOf(model.output("y").imported()), (Texts{"Linear", "Reshape", "RMSNorm", "Linear"}));
 }
 
 TEST(OnnxImport, MutatedModelsGiveAPipelineOrASentence) {

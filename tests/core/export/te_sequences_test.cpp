@@ -51,6 +51,16 @@ TEST(TeSequences, AResidualStaysInOne) {
   EXPECT_TRUE(sequences[0].extraOutputs.empty());
 }
 
+// TransformerEngine has quantizers for a layer that does not fit, too.
+TEST(TeSequences, LayersThatDoNotFitTheRecipeAreApart) {
+  const testing::ChainOptions options = {.recipe = "MXFP8BlockScaling"};
+  const Graph graph = chain(DType::BF16, {32, 24}, {linear(24, "up"), linear(24, "down")}, options);
+  const std::optional<Recipe> recipe = recipeOf(options);
+  ASSERT_FALSE(graph.node(0).quantizers.any());
+  EXPECT_EQ(text(graph, teSequences(graph, teReport(graph), {}, &*recipe)), "up | down");
+  EXPECT_EQ(cut(graph), "up down");
+}
+
 TEST(TeSequences, AnExtraOutputThatIsAPipelineOutputIsReturnedAsWell) {
   const Graph graph =
       chain(DType::BF16, {8, 16},
