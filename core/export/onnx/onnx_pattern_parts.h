@@ -46,8 +46,7 @@ std::optional<std::int64_t> lastExtent(Reading graph, Name tensor);
 /// Are the shapes the same, as far as the graph knows?
 bool mayHaveSameShape(Reading graph, Name a, Name b);
 
-/// Of a node that reduces x. Axes -2 and -1: 2. 0 for axes that are not the last ones of x, or that the graph does not
-/// say.
+/// How many of the last axes of x the node reduces. 0 for other axes, and for those that the graph does not say.
 std::size_t numLastAxes(Reading graph, const ::onnx::NodeProto& reduction, Name x);
 
 /// A node that stands for an op of Fuseline: onnx_attention.h.

@@ -1,7 +1,7 @@
 // Shapes of products of matrices.
 // Source: github.com/onnx/onnx, docs/Operators.md; github.com/microsoft/onnxruntime, docs/ContribOperators.md.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/export/onnx/onnx_einsum.h"
+#include "core/export/onnx/import/einsum_terms.h"
 #include "core/export/onnx/onnx_shape_rules.h"
 
 #include <map>

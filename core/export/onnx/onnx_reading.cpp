@@ -85,7 +85,7 @@ void addReads(const ::onnx::GraphProto& graph, std::vector<std::string>& names, 
   for (const auto& output : graph.output()) add(output.name());
 }
 
-/// Of integers.
+/// The tensor has integers.
 bool isZero(const ::onnx::TensorProto& tensor) {
   const auto isOther = [](auto element) { return element != 0; };
   return std::ranges::none_of(tensor.raw_data(), isOther) && std::ranges::none_of(tensor.int32_data(), isOther);

@@ -1,7 +1,8 @@
+// Finds them by their equations.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/import/einsum_products.h"
 
-#include "core/export/onnx/onnx_einsum.h"
+#include "core/export/onnx/import/einsum_terms.h"
 #include "core/export/onnx/onnx_reading.h"
 
 #include <algorithm>

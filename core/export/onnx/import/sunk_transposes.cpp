@@ -98,7 +98,7 @@ class SinkingTransposes {
     return shape.empty() || numElements(shape) == shape.back();
   }
 
-  /// What all inputs but constants have in common. Nothing: they are not transposes in one order.
+  /// All inputs but constants are transposes in this order; base: of the last one. Nothing: they are not.
   std::optional<Turned> commonOf(const ::onnx::NodeProto& node) const {
     std::optional<Turned> common;
     for (const std::string& input : node.input()) {

@@ -141,7 +141,7 @@ class NodeKeeper {
     return !isWithoutShape || addShape(node, kept, graph);
   }
 
-  /// Of a Reshape that import added. False: several extents are symbols, and not those of the input.
+  /// Import adds Reshapes without a shape. False: several extents are symbols, and not those of the input.
   bool addShape(const ::onnx::NodeProto& reshape, ::onnx::NodeProto& kept, ::onnx::GraphProto& graph) {
     const auto *const from = m_reading.type(reshape.input(0)), *const to = m_reading.type(reshape.output(0));
     if (!from || !to) return false;

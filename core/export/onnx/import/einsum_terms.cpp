@@ -1,6 +1,6 @@
 // Source: github.com/onnx/onnx, docs/Operators.md, Einsum.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/export/onnx/onnx_einsum.h"
+#include "core/export/onnx/import/einsum_terms.h"
 
 #include <algorithm>
 #include <map>
