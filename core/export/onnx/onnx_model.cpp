@@ -157,8 +157,8 @@ bool fixExtents(OnnxModel& model, const std::string& symbol, std::int64_t value)
   return true;
 }
 
-/// Names every extent that is the symbol, if the graph with twice its value differs in nothing else. True: constants of
-/// nodes follow from it, so that it is a number in the model.
+/// Names every extent that is the symbol, if the graph with twice its value differs in extents alone. Those that follow
+/// from it in other ways may be any. True: constants of nodes follow from it, so that it is a number in the model.
 bool nameExtents(const ExportedPipeline& pipeline, OnnxModel& model, const std::string& symbol, std::int64_t value) {
   const Result<Graph> graph = inferenceGraph(pipeline, {{symbol, 2 * value}});
   if (!graph) return false;
@@ -166,13 +166,13 @@ bool nameExtents(const ExportedPipeline& pipeline, OnnxModel& model, const std::
   if (!twice || !haveSameWeights(model, *twice)) return false;
   if (withoutExtents(twice->graph) != withoutExtents(model.graph)) return fixExtents(model, symbol, value);
   const Extents extents = extentsOf(model.graph), others = extentsOf(twice->graph);
-  Extents changed;
   for (std::size_t i = 0; i < extents.size(); ++i) {
-    if (extents[i]->has_dim_param() || extents[i]->dim_value() == others[i]->dim_value()) continue;
-    if (extents[i]->dim_value() != value || others[i]->dim_value() != 2 * value) return false;
-    changed.push_back(extents[i]);
+    if (!extents[i]->has_dim_value() || extents[i]->dim_value() == others[i]->dim_value()) continue;
+    if (extents[i]->dim_value() == value && others[i]->dim_value() == 2 * value)
+      extents[i]->set_dim_param(symbol);
+    else
+      extents[i]->Clear();
   }
-  for (auto* const extent : changed) extent->set_dim_param(symbol);
   return false;
 }
 

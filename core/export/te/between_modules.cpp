@@ -32,7 +32,7 @@ constexpr const char* kPlaceholder =
 
 Error withoutExpression(const ModuleBetween& module) {
   return Error{
-      fmt::format("{} (External): its module is \"{}\"; expected one Python expression on one line, such as "
+      fmt::format("{} (External): its module is \"{:.60}\"; expected one Python expression on one line, such as "
                   "te.DotProductAttention(32, 128).",
                   module.path, docText(module.call))};
 }

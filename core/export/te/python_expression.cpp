@@ -43,11 +43,14 @@ class Tokens {
   /// Empty: the text has others than Python's tokens, or none.
   std::vector<Token> read() {
     while (skipBlanks())
-      if (!readOne()) return {};
+      if (m_tokens.size() >= kMostTokens || !readOne()) return {};
     return std::move(m_tokens);
   }
 
  private:
+  static constexpr std::size_t kMostTokens = 1000;  // Python's own parser ends with an error after some thousands
+  static constexpr std::size_t kMostDigits = 4000;  // sys.int_info.default_max_str_digits is 4300
+
   bool skipBlanks() {
     while (m_at < m_text.size() && (m_text[m_at] == ' ' || m_text[m_at] == '\t')) ++m_at;
     return m_at < m_text.size();
@@ -78,7 +81,7 @@ class Tokens {
            (isNameStart(m_text[end]) || isDigit(m_text[end]) || m_text[end] == '.' || isSignOfExponent(end)))
       ++end;
     const std::string text(m_text.substr(m_at, end - m_at));
-    return std::regex_match(text, number) && take(TokenKind::Number, text.size());
+    return text.size() <= kMostDigits && std::regex_match(text, number) && take(TokenKind::Number, text.size());
   }
 
   bool isSignOfExponent(std::size_t at) const {
@@ -124,9 +127,10 @@ class Tokens {
     return true;
   }
 
-  /// The hexadecimal digits of x, u and U are there. The names of characters are not checked.
+  /// The hexadecimal digits of x, u and U are there. Names of characters are refused.
   bool isEscape(std::size_t at, bool isBytes) const {
     const char c = m_text[at];
+    if (c == 'N' && !isBytes) return false;
     const std::size_t digits = c == 'x' ? 2 : isBytes ? 0 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
     const std::string_view number = m_text.substr(at + 1, digits);
     return number.size() == digits &&
@@ -179,11 +183,21 @@ class Grammar {
 
   bool lambdaRest() {
     std::set<std::string> names;
+    bool hasDefault = false, isNamed = false, isLast = false;
     while (!accept(":")) {
-      if (!accept("**")) accept("*");
+      if (isLast) return false;
+      isLast = accept("**");
+      const bool isStar = !isLast && accept("*");
+      if (isStar && isNamed) return false;
+      isNamed = isNamed || isStar;
       const Token* const name = next();
       if (!accept(TokenKind::Name) || !names.insert(name->text).second) return false;
-      if (accept("=") && !expression()) return false;
+      if (accept("=")) {
+        if (isStar || isLast || !expression()) return false;
+        hasDefault = true;
+      } else if (hasDefault && !isNamed && !isLast) {
+        return false;
+      }
       if (!isNext(":") && !accept(",")) return false;
     }
     return expression();
@@ -343,7 +357,9 @@ class Grammar {
     });
   }
 
-  static bool isConstant(std::string_view name) { return name == "None" || name == "True" || name == "False"; }
+  static bool isConstant(std::string_view name) {
+    return name == "None" || name == "True" || name == "False" || name == "__debug__";
+  }
 
   std::vector<Token> m_tokens;
   std::size_t m_at = 0;

@@ -59,9 +59,9 @@ std::optional<::onnx::TensorProto> dequantized(const OnnxReading& graph, const :
 
 using Constants = ::google::protobuf::RepeatedPtrField<::onnx::TensorProto>;
 
-/// Replaces nodes by the constants that they compute.
+/// Replaces nodes by the constants that they compute. Returns whether there were any.
 template <class Function>
-void foldNodes(::onnx::GraphProto& graph, const char* type, const Function& constantOf) {
+bool foldNodes(::onnx::GraphProto& graph, const char* type, const Function& constantOf) {
   ::google::protobuf::RepeatedPtrField<::onnx::NodeProto> kept;
   Constants constants;
   for (const auto& node : graph.node()) {
@@ -72,9 +72,10 @@ void foldNodes(::onnx::GraphProto& graph, const char* type, const Function& cons
     else
       *kept.Add() = node;
   }
-  if (constants.empty()) return;
+  if (constants.empty()) return false;
   graph.mutable_node()->Swap(&kept);
   for (auto& constant : constants) *graph.add_initializer() = std::move(constant);
+  return true;
 }
 
 // ---- QuantizeLinear of a constant, as training for quantization leaves it
@@ -159,14 +160,19 @@ void standardizeQuantization(::onnx::GraphProto& graph) {
 }
 
 void foldSmallCodes(::onnx::GraphProto& graph, const std::filesystem::path& folder) {
-  foldNodes(graph, "QuantizeLinear", [reading = OnnxReading(graph), &folder](const ::onnx::NodeProto& node) {
-    return quantized(reading, node, folder);
-  });
-  const OnnxReading reading(graph);
-  const std::set<std::string> factors = factorsOf(graph);
-  foldNodes(graph, "DequantizeLinear", [&](const ::onnx::NodeProto& node) {
-    return factors.contains(node.output(0)) ? std::nullopt : dequantized(reading, node, folder);
-  });
+  // Several layers may share a constant that each quantizes again.
+  for (bool isFolded = true; isFolded;) {
+    isFolded =
+        foldNodes(graph, "QuantizeLinear", [reading = OnnxReading(graph), &folder](const ::onnx::NodeProto& node) {
+          return quantized(reading, node, folder);
+        });
+    const OnnxReading reading(graph);
+    const std::set<std::string> factors = factorsOf(graph);
+    const bool isRead = foldNodes(graph, "DequantizeLinear", [&](const ::onnx::NodeProto& node) {
+      return factors.contains(node.output(0)) ? std::nullopt : dequantized(reading, node, folder);
+    });
+    isFolded = isFolded || isRead;
+  }
 }
 
 }  // namespace fuseline
