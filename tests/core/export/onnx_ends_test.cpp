@@ -114,6 +114,31 @@ TEST(OnnxModelEnds, AreWrittenAgainWithTheModelsInputsAndOutputs) {
   EXPECT_EQ(typesOf(written), (Texts{"Gather", "Max", "ReduceMax"}));
 }
 
+// Names that no id of a pipeline has, and a conversion before the output.
+TEST(OnnxModelEnds, KeepNamesAndTypesOfTheModel) {
+  ::onnx::ModelProto model;
+  model.add_opset_import()->set_version(17);
+  ::onnx::GraphProto& graph = *model.mutable_graph();
+  declareAs(*graph.add_input(), "in put.1", ::onnx::TensorProto::FLOAT, {2, 3});
+  addNamedNode(graph, "Relu", {"in put.1"}, {"hidden"});
+  for (const bool isConverted : {false, true}) {
+    if (isConverted) {
+      ::onnx::AttributeProto& to = *addNamedNode(graph, "Cast", {"hidden"}, {"half:1"}).add_attribute();
+      to.set_name("to");
+      to.set_type(::onnx::AttributeProto::INT);
+      to.set_i(::onnx::TensorProto::FLOAT16);
+    }
+    graph.clear_output();
+    declareAs(*graph.add_output(), isConverted ? "half:1" : "hidden",
+              isConverted ? ::onnx::TensorProto::FLOAT16 : ::onnx::TensorProto::FLOAT, {2, 3});
+    const ImportedPipeline pipeline = importedModel(model);
+    const ::onnx::GraphProto written = writtenAgain(pipeline.document, &pipeline.weights).model.graph();
+    EXPECT_EQ(infoNames(written.input()), Texts{"in put.1"});
+    EXPECT_EQ(infoNames(written.output()), infoNames(graph.output()));
+    EXPECT_EQ(written.output(0).type().tensor_type().elem_type(), graph.output(0).type().tensor_type().elem_type());
+  }
+}
+
 TEST(OnnxModelEnds, OfAFileAreReadAgain) {
   const ImportedPipeline pipeline = importedModel(pooled(5));
   const std::string text = serialize(pipeline.document);

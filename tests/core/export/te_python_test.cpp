@@ -72,6 +72,10 @@ TEST(PythonText, AnExpressionStandsOnOneLineAndIsClosed) {
                            "f()\u2028x",
                            "'a' b'c'",
                            "f('\\x')",
+                           "f('\\N{foo}')",
+                           "f(__debug__=1)",
+                           "lambda x=1, y: 1",
+                           "lambda **a, b: 1",
                            "1_"})
     EXPECT_FALSE(isPythonExpression(text)) << text;
 }

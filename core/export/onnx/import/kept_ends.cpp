@@ -25,16 +25,15 @@ class EndsKeeping {
 
   KeptEnds run() {
     KeptEnds found;
+    addModelInputs(found.ends);
+    const KeptEnds names = found;
     KeptRange range{.inputs = {}, .outputs = {}, .madeByOps = m_graph.made, .hasTypes = true};
     addCutInputs(found.ends, range);
     const std::vector<const ::onnx::ValueInfoProto*> made = addModelOutputs(found.ends, range);
     const auto isOfExternal = [](const ModelTensor& output) { return output.from.find('.') != std::string::npos; };
-    if (range.outputs.empty() && std::ranges::none_of(found.ends.modelOutputs, isOfExternal)) return {};
+    if (range.outputs.empty() && std::ranges::none_of(found.ends.modelOutputs, isOfExternal)) return found;
     std::optional<KeptNodes> kept = keepNodes(m_graph.reading, m_source.opsets, range, m_graph.ports, m_source.folder);
-    if (!kept) return {};
-    for (const auto& input : m_graph.reading.graph().input())
-      if (const auto port = m_graph.ports.find(input.name()); port != m_graph.ports.end())
-        found.ends.modelInputs.push_back({input.name(), port->second});
+    if (!kept) return names;
     found.ends.nodes = withOutputs(kept->text, made, range.outputs.size() - made.size());
     for (const std::string& tensor : kept->inputs) found.ends.inputs.push_back(nameOfInput(tensor));
     found.constants = std::move(kept->constants);
@@ -49,6 +48,12 @@ class EndsKeeping {
   /// Is there a Cast between the op that makes it and the output?
   bool isConverted(const std::string& output) const {
     return m_graph.reading.elementType(output) != m_graph.reading.elementType(m_graph.reading.source(output));
+  }
+
+  void addModelInputs(ModelEnds& ends) const {
+    for (const auto& input : m_graph.reading.graph().input())
+      if (const auto port = m_graph.ports.find(input.name()); port != m_graph.ports.end())
+        ends.modelInputs.push_back({input.name(), port->second});
   }
 
   void addCutInputs(ModelEnds& ends, KeptRange& range) const {

@@ -20,7 +20,7 @@ struct KeptEnds {
 };
 
 /// graph: with all ports named, those of Externals, too. outputIds: tensors by the ids of the pipeline's outputs.
-/// Without nodes if there are none before and after the ops, or they cannot be kept.
+/// Names of inputs and outputs alone if there are no nodes before and after the ops, or they cannot be kept.
 KeptEnds keptEnds(const FoundGraph& graph, const std::map<std::string, std::string>& outputIds,
                   const KeptSource& source, const FoldedPlaces& places);
 

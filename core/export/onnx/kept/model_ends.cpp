@@ -51,16 +51,16 @@ Json jsonOf(const std::vector<ModelTensor>& tensors) {
   return list;
 }
 
+bool isRenamed(const ModelTensor& tensor) { return !tensor.from.empty() && tensor.from != tensor.name; }
+
 }  // namespace
 
 Json toJson(const ModelEnds& ends) {
   Json section = Json::object();
-  if (!ends.nodes.empty())
-    section = {{"inputs", ends.inputs},
-               {"outputs", ends.outputs},
-               {"model_inputs", jsonOf(ends.modelInputs)},
-               {"model_outputs", jsonOf(ends.modelOutputs)},
-               {"nodes", ends.nodes}};
+  if (!ends.nodes.empty() || std::ranges::any_of(ends.modelInputs, isRenamed) ||
+      std::ranges::any_of(ends.modelOutputs, isRenamed))
+    section = {{"model_inputs", jsonOf(ends.modelInputs)}, {"model_outputs", jsonOf(ends.modelOutputs)}};
+  if (!ends.nodes.empty()) section.update({{"inputs", ends.inputs}, {"outputs", ends.outputs}, {"nodes", ends.nodes}});
   if (!ends.constants.empty()) section["constants"] = ends.constants;
   return section;
 }

@@ -35,6 +35,10 @@ class EndsWriting {
   }
 
   Result<void> run() {
+    if (m_ends.nodes.empty()) {
+      renameAsInTheModel();
+      return {};
+    }
     const auto isMade = [](const ModelTensor& output) { return output.from.empty(); };
     const auto numMade = static_cast<std::size_t>(std::ranges::count_if(m_ends.modelOutputs, isMade));
     std::optional<::onnx::ModelProto> kept = keptModel(m_ends.nodes, m_ends.outputs.size() + numMade);
@@ -237,7 +241,7 @@ void withoutSymbolsOf(const ::onnx::ValueInfoProto& constant, const Shape& shape
 
 void addModelEnds(const ExportedPipeline& pipeline, const Graph& graph, const OnnxGraph& onnx, OnnxModel& model) {
   const std::optional<ModelEnds> ends = modelEnds(pipeline.document);
-  if (!ends || ends->nodes.empty()) return;
+  if (!ends) return;
   OnnxModel whole = model;
   if (Result<void> written = EndsWriting(*ends, graph, onnx, pipeline.tensors.get(), whole).run(); written)
     model = std::move(whole);
