@@ -337,16 +337,39 @@ class Rewriter {
     return rank == 4 || rank == 3 ? std::optional((*output)[rank - 2]) : std::nullopt;
   }
 
+  std::string addIntegers(const std::string& name, const std::vector<std::int64_t>& values) {
+    ::onnx::TensorProto tensor;
+    tensor.set_data_type(::onnx::TensorProto::INT64);
+    tensor.add_dims(std::ssize(values));
+    for (const std::int64_t value : values) tensor.add_int64_data(value);
+    return m_nodes.addConstant(name, tensor);
+  }
+
+  /// The shape [1, 1, rows, 1], with the rows of a run where an input of the model has as many. extent: in OnnxViews.
+  std::string shapeOfRows(const std::string& name, std::int64_t extent, std::int64_t rows) {
+    for (const auto& input : m_graph.input()) {
+      const auto extents = m_views.extents(input.name());
+      const auto axis = extents ? std::ranges::find(*extents, extent) : Shape::const_iterator();
+      if (extent < kLeastPrime || !extents || axis == extents->end()) continue;
+      const std::int64_t first = axis - extents->begin();
+      m_nodes.add("Shape", {input.name()}, name + "_of_input");
+      const std::string begin = addIntegers(name + "_begin", {first}), end = addIntegers(name + "_end", {first + 1});
+      m_nodes.add("Slice", {name + "_of_input", begin, end}, name + "_rows");
+      const std::string ones = addIntegers(name + "_ones", {1, 1}), one = addIntegers(name + "_one", {1});
+      ::onnx::AttributeProto& attribute = *m_nodes.add("Concat", {ones, name + "_rows", one}, name).add_attribute();
+      attribute.set_name("axis");
+      attribute.set_type(::onnx::AttributeProto::INT);
+      attribute.set_i(0);
+      return name;
+    }
+    return addIntegers(name, {1, 1, rows, 1});
+  }
+
   std::string expanded(const std::string& bias, const Shape& wanted, std::int64_t rows, const AttentionParts& parts) {
-    ::onnx::TensorProto shape;
-    shape.set_data_type(::onnx::TensorProto::INT64);
-    shape.add_dims(4);
-    for (const std::int64_t extent : {std::int64_t{1}, std::int64_t{1}, rows, std::int64_t{1}})
-      shape.add_int64_data(extent);
     const std::string whole = bias + "/rows";
     if (m_nodes.hasMade(whole)) return whole;
     m_nodes.declare(whole, wanted, parts.output);
-    m_nodes.add("Expand", {bias, m_nodes.addConstant(whole + "_shape", shape)}, whole);
+    m_nodes.add("Expand", {bias, shapeOfRows(whole + "_shape", wanted[2], rows)}, whole);
     return whole;
   }
 
