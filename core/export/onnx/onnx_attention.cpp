@@ -239,6 +239,14 @@ class Rewriter {
     if (parts.softcap > 0.0) attributes["softcap"] = shortestOf(parts.softcap);
   }
 
+  /// With as many queries as keys, masks of both corners are one.
+  static Json ofTopLeft(Json mask) {
+    constexpr std::string_view kCorner = "_bottom_right";
+    auto type = mask.value("attn_mask_type", std::string());
+    if (type.ends_with(kCorner)) mask["attn_mask_type"] = type.substr(0, type.size() - kCorner.size());
+    return mask;
+  }
+
   /// False: why, was said.
   bool setMask(const AttentionParts& parts, const HeadLayout& layout, const std::string& made, Json& attributes,
                std::vector<std::string>& inputs, std::string& note) {
@@ -247,11 +255,13 @@ class Rewriter {
     if (std::ranges::none_of(parts.steps, isMasking)) return true;
     const auto added = addedScores(parts, m_numbers, layout.heads);
     if (!added) return setRuntimeBias(parts, layout, made, attributes, inputs, note);
-    const auto named = namedMask(*added);
+    auto named = namedMask(*added);
     OnnxNumbers* const numbers = m_numbers.atOtherExtents();
     auto other = numbers ? addedScores(parts, *numbers, layout.heads) : std::nullopt;
     if (numbers && !other) other = addedScores(parts, m_openNumbers, layout.heads);
-    const bool isAlways = !other || namedMask(*other) == named;
+    const auto namedOther = other ? namedMask(*other) : named;
+    if (named && namedOther && named != namedOther && named == ofTopLeft(*namedOther)) named = namedOther;
+    const bool isAlways = namedOther == named;
     if (named && isAlways && attributes["attn_mask_type"] == "no_mask" && !attributes.contains("window_size")) {
       attributes.update(*named);
       return true;

@@ -383,9 +383,10 @@ OnnxNumbers::OnnxNumbers(const OnnxReading& reading, std::map<std::string, std::
 
 OnnxNumbers* OnnxNumbers::atOtherExtents() {
   if (m_other || m_isOther || m_symbols.empty()) return m_other.get();
-  auto doubled = m_symbols;
-  for (auto& [name, value] : doubled) value *= 2;
-  m_other = std::make_unique<OnnxNumbers>(m_reading, std::move(doubled), m_folder);
+  auto larger = m_symbols;
+  std::map<std::int64_t, std::int64_t> factors;  // the last of symbols with this value
+  for (auto& [name, value] : larger) value *= ++factors.try_emplace(value, 1).first->second;
+  m_other = std::make_unique<OnnxNumbers>(m_reading, std::move(larger), m_folder);
   m_other->m_isOther = true;
   return m_other.get();
 }
