@@ -165,8 +165,9 @@ class FusedOperandPass {
 
   bool refuse(const Match& match, const Reading& reading, NodeId maker, Attempt& attempt) const {
     return refuseSwitchedOff(match, attempt) || refuseBorder(match, attempt) || refuseCondition(match, attempt) ||
-           refuseSum(reading, attempt) || refuseOutsideBook(maker, attempt) || refuseView(reading, maker, attempt) ||
-           refuseSecond(reading, maker, attempt) || refuseKernel(reading, maker, attempt);
+           refuseSum(reading, attempt) || refuseOutsideBook(reading, maker, attempt) ||
+           refuseView(reading, maker, attempt) || refuseSecond(reading, maker, attempt) ||
+           refuseKernel(reading, maker, attempt);
   }
 
   static bool refuse(Attempt& attempt, Outcome outcome, std::string explanation) {
@@ -201,18 +202,24 @@ class FusedOperandPass {
                               m_graph.value(reading.value).name, numParts(reading.value)));
   }
 
-  /// TransformerEngine's norms and activations take the quantizer of their neighbor; other ops ignore it.
-  bool refuseOutsideBook(NodeId maker, Attempt& attempt) const {
+  /// TransformerEngine's norms and activations take the quantizer of their neighbor, its linear ops one whose scale is
+  /// known beforehand; other ops ignore it.
+  bool refuseOutsideBook(const Reading& reading, NodeId maker, Attempt& attempt) const {
     if (m_options.book == RuleBook::All) return false;
     const FusedOperation& entry = *entryOf(maker);
     const std::string& category = m_graph.node(maker).operation->category;
     const bool isNorm = category == "Normalization" && m_phase == Phase::Forward;
     const bool isTaken = entry.isFused() ? entry.rule->name == "BackwardActivationBias"
                                          : isNorm || category == "Activation" || isSummedOnTheWay(entry);
-    if (isTaken) return false;
+    if (isTaken || (isProduct(entry) && quantizersFor(reading).isDelayed())) return false;
     return refuse(
         attempt, Outcome::ConditionFailed,
         fmt::format("In TransformerEngine {} does not use the quantizer of its neighbor.", entry.name(m_graph)));
+  }
+
+  bool isProduct(const FusedOperation& entry) const {
+    if (entry.isFused()) return entry.rule->name == "ForwardLinearBiasActivation";
+    return m_graph.node(entry.nodes.front()).operation->name == "BasicLinear";
   }
 
   bool refuseView(const Reading& reading, NodeId maker, Attempt& attempt) const {

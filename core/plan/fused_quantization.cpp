@@ -34,8 +34,9 @@ void FusedQuantization::addToProducer(const GemmOperand& operand, int source) {
   if (!m_copies.addWork(producer, operand, source, nextMember(producer), key)) return;
   QuantizeWork& work = producer.copies.back();
   const NodeId maker = makerOf(producer, work.source);
-  work.isUnrounded = m_copies.hasScale(operand) && areNeighbors(maker, operand) &&
-                     (isActivation(maker) || (producer.phase == Phase::Forward && isNorm(maker)));
+  work.isUnrounded =
+      m_copies.hasScale(operand) && areNeighbors(maker, operand) &&
+      (isActivation(maker) || (producer.phase == Phase::Forward && isNorm(maker)) || isProduct(producer));
   addNote(producer, fmt::format("quantizes {}", quantizedName(m_graph.node(operand.node), operand.type)));
 }
 
@@ -145,6 +146,14 @@ bool FusedQuantization::areNeighbors(NodeId maker, const GemmOperand& operand) c
   if (operand.type != TensorType::GradOutput) return m_graph.value(reader.inputs[0]).producer == maker;
   const std::vector<Use>& uses = m_graph.value(reader.outputs[0]).uses;
   return std::ranges::any_of(uses, [&](const Use& use) { return use.node == maker; });
+}
+
+/// Its linear ops quantize what their GEMM has summed, with the bias that is part of it.
+bool FusedQuantization::isProduct(const Step& producer) const {
+  const auto nameOf = [&](std::size_t member) { return m_graph.node(producer.nodes[member]).operation->name; };
+  const std::size_t count = producer.nodes.size();
+  const bool isOfGemm = count == 1 || (count == 2 && producer.phase == Phase::Forward && nameOf(1) == "Bias");
+  return isOfGemm && nameOf(0) == "BasicLinear";
 }
 
 /// TransformerEngine's gates that scale their rows ignore the quantizers of their neighbours.

@@ -41,6 +41,7 @@ class FusedQuantization {
   bool areNeighbors(NodeId maker, const GemmOperand& operand) const;
   bool isActivation(NodeId id) const;
   bool isNorm(NodeId id) const;
+  bool isProduct(const Step& producer) const;
 
   const Graph& m_graph;
   RuleBook m_book;

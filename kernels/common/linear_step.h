@@ -24,7 +24,7 @@ struct LinearForwardStep {
   Binding x, weight, y;
 };
 
-/// For member 0; y is the output of the last member. Errors: those of requireOperand().
+/// For member 0; y is the output of the last member, see requireResult(). Errors: those of requireOperand().
 Result<LinearForwardStep> readLinearForward(const StepRequest& request);
 
 /// Members of a backward step.
@@ -38,8 +38,9 @@ struct LinearGradMembers {
 struct LinearGradStep {
   LinearSize size;
   Binding gradOutput;
-  Binding factor;  // W, or x
-  Binding result;  // absent, like all others: not requested
+  Binding factor;            // W, or x
+  Binding result;            // see requireResult()
+  bool isRequested = false;  // otherwise all others are absent
 };
 
 /// Errors: those of requireOperand().

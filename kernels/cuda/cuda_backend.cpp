@@ -129,7 +129,10 @@ constexpr const char* kElementwiseCode = "elementwise code";
 
 std::string elementwiseCode() {
   const Verdict nvrtc = hasNvrtc();
-  return nvrtc ? "compiled by NVRTC" : "interpreted, which is slower: " + nvrtc.reason();
+  if (nvrtc) return "compiled by NVRTC";
+  const bool hasBundle = !bundledPrograms().empty();
+  return fmt::format("interpreted, which is slower{}: {}", hasBundle ? ", except for the programs of this bundle" : "",
+                     nvrtc.reason());
 }
 
 ComputeCapability capabilityOf(const DeviceInfo& info) {

@@ -221,6 +221,19 @@ Condition scalesNeedOnlyRows(std::string role, TensorType type) {
   return {.sentence = "The scales depend only on blocks of rows, or are known in advance.", .holds = holds};
 }
 
+Condition productsKnowTheScale(std::string producer, std::string role, TensorType type) {
+  const auto holds = [producer, role, type](const Match& match) {
+    const Node& maker = *match.role(producer);
+    const Node& linear = *match.role(role);
+    if (!maker.operation->isQuantizable || quantizersOf(linear, type).isDelayed()) return Verdict::yes();
+    return Verdict::no(
+        fmt::format("The GEMM of {} can quantize its result for {} only with a scale that is known in advance, as with "
+                    "DelayedScaling.",
+                    maker.id, linear.id));
+  };
+  return {.sentence = "A linear op knows the scale of the other one in advance.", .holds = holds};
+}
+
 Condition scalesNeedTheAmax(std::string role, TensorType type) {
   const auto holds = [role, type](const Match& match) {
     const Node& linear = *match.role(role);
@@ -246,14 +259,27 @@ Condition hasNoGroups(std::string role) {
   return {.sentence = "The tensor is quantized as a whole, not by group.", .holds = holds};
 }
 
+namespace {
+
+bool isByRows(const Node& node) {
+  const BasicOperation& operation = *node.operation;
+  return (operation.isElementwise() || operation.category == "Normalization") && !operation.isQuantizable;
+}
+
+}  // namespace
+
 ChainStep rowByRow(std::string role) {
+  return {.role = std::move(role), .accepts = isByRows, .acceptsText = "an elementwise op or a norm"};
+}
+
+ChainStep rowByRowOrLinear(std::string role, std::string mode) {
   return {.role = std::move(role),
           .accepts =
-              [](const Node& node) {
-                const bool isByRows = node.operation->isElementwise() || node.operation->category == "Normalization";
-                return isByRows && !node.operation->isQuantizable;
+              [mode = std::move(mode)](const Node& node) {
+                if (node.operation->name != "BasicLinear") return isByRows(node);
+                return node.attributes.text("tensor_parallel_mode") != mode;
               },
-          .acceptsText = "an elementwise op or a norm"};
+          .acceptsText = "an elementwise op, a norm or a linear op"};
 }
 
 ChainStep quantizing(std::string role, TensorType type) {

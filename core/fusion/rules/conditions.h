@@ -34,6 +34,8 @@ Condition isNotTakenBy(FusionRule other);
 Condition sameDType(std::string roleA, std::string roleB);
 /// The scales with which the role's linear op reads this tensor follow from blocks of rows, or are known beforehand.
 Condition scalesNeedOnlyRows(std::string role, TensorType type);
+/// If the producer is a linear op, whose GEMM has no rows: they are known beforehand.
+Condition productsKnowTheScale(std::string producer, std::string role, TensorType type);
 /// The scales with which the role's linear op reads this tensor follow from the amax of the plain tensor.
 Condition scalesNeedTheAmax(std::string role, TensorType type);
 /// The role's op multiplies all rows by one weight.
@@ -41,6 +43,8 @@ Condition hasNoGroups(std::string role);
 
 /// An op that computes its result row by row: elementwise, or a norm.
 ChainStep rowByRow(std::string role);
+/// The same, or a linear op, unless it communicates right after its GEMM in this mode: "row" or "column".
+ChainStep rowByRowOrLinear(std::string role, std::string mode);
 /// A linear op that reads this tensor quantized.
 ChainStep quantizing(std::string role, TensorType type);
 /// A linear op that reads this tensor quantized with scalings that have one amax a tensor.

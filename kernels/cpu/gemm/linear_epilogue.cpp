@@ -43,6 +43,14 @@ Binding productBias(const CompileRequest& request, const GemmProblem& problem) {
   return bias && canAdd(problem, bias.spec.dtype) ? bias : Binding{};
 }
 
+/// Dtype of the GEMM's result: a result with a bias that is quantized before it is rounded is not rounded at all.
+DType sumsType(const CompileRequest& request) {
+  const Step& step = request.step;
+  const bool isWhole = step.nodes.size() == 2 && request.member(1).operation->name == "Bias";
+  if (isWhole && !step.copies.empty() && step.copies.front().isUnrounded) return DType::F32;
+  return request.graph.spec(step.nodes.front(), OperandKind::Output, 0).dtype;
+}
+
 /// The places where the program reads the GEMM's result, or would: two if a gated op does.
 std::vector<OperandPlace> readPlaces(const ElementwiseProgram& program, const OperandKey& product) {
   std::vector<OperandPlace> places;
@@ -71,8 +79,7 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   const Result<Binding> weight = requireOperand(request, {0, OperandKind::Parameter, 0});
   if (!weight) return weight.error();
   const LinearSize size = linearSize(request.member(0), x->spec);
-  const DType separate = request.graph.spec(request.step.nodes.front(), OperandKind::Output, 0).dtype;
-  GemmProblem problem = forwardProblem(request, size, *x, *weight, separate);
+  GemmProblem problem = forwardProblem(request, size, *x, *weight, sumsType(request));
   const Binding bias = productBias(request, problem);
   if (bias) problem.biasType = bias.spec.dtype;
   const ElementwiseProgram program = epilogueProgram(request, bias ? kBiasOutput : kLinearOutput);

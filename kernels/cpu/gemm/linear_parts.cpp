@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/gemm/linear_parts.h"
 
+#include "kernels/cpu/gemm/quantized_product.h"
+
 #include <algorithm>
 #include <optional>
 
@@ -100,24 +102,35 @@ namespace {
 
 class LinearBackward final : public Kernel {
  public:
-  LinearBackward(std::optional<Gemm> inputGrad, WeightGrad weightGrad, LinearGradStep step)
-      : m_inputGrad(std::move(inputGrad)), m_weightGrad(std::move(weightGrad)), m_step(std::move(step)) {}
+  LinearBackward(std::optional<Gemm> inputGrad, WeightGrad weightGrad, LinearGradStep step,
+                 std::optional<QuantizedProduct> quantized)
+      : m_inputGrad(std::move(inputGrad)),
+        m_weightGrad(std::move(weightGrad)),
+        m_step(std::move(step)),
+        m_quantized(std::move(quantized)) {}
 
   std::size_t workspaceBytes() const override {
-    return std::max(m_inputGrad ? m_inputGrad->workspaceBytes() : 0, m_weightGrad.workspaceBytes());
+    return std::max(m_inputGrad ? resultBytes() + m_inputGrad->workspaceBytes() : 0, m_weightGrad.workspaceBytes());
   }
 
   void run(Pointers operands, std::byte* workspace) override {
-    if (m_inputGrad)
-      m_inputGrad->multiply(m_step.gradOutput.at(operands), m_step.factor.at(operands), m_step.result.at(operands),
-                            workspace);
+    const auto multiply = [&](std::byte* dx, std::byte* scratch) {
+      m_inputGrad->multiply(m_step.gradOutput.at(operands), m_step.factor.at(operands), dx, scratch);
+    };
+    if (m_quantized)
+      m_quantized->run(operands, workspace, [&](std::byte* dx) { multiply(dx, workspace + resultBytes()); });
+    else if (m_inputGrad)
+      multiply(m_step.result.at(operands), workspace);
     m_weightGrad.run(operands, workspace);
   }
 
  private:
+  std::size_t resultBytes() const { return m_quantized ? m_quantized->workspaceBytes() : 0; }
+
   std::optional<Gemm> m_inputGrad;
   WeightGrad m_weightGrad;
-  LinearGradStep m_step;  // of the input's gradient
+  LinearGradStep m_step;                        // of the input's gradient
+  std::optional<QuantizedProduct> m_quantized;  // the input's gradient
 };
 
 }  // namespace
@@ -128,13 +141,16 @@ Result<std::unique_ptr<Kernel>> compileLinearBackward(const CompileRequest& requ
   if (!weightGrad) return weightGrad.error();
   const Result<LinearGradStep> step = readInputGrad(request, members);
   if (!step) return step.error();
+  std::optional<QuantizedProduct> quantized = QuantizedProduct::ifAny(request);
   std::optional<Gemm> inputGrad;
-  if (step->result) {
-    GemmProblem problem = inputGradProblem(request, step->size, step->gradOutput, step->factor, step->result);
+  if (step->isRequested) {
+    const Factor dx = quantized ? Factor(quantized->dtype()) : Factor(step->result);
+    GemmProblem problem = inputGradProblem(request, step->size, step->gradOutput, step->factor, dx);
     problem.alpha = alpha;
     inputGrad.emplace(problem);
   }
-  return std::unique_ptr<Kernel>(std::make_unique<LinearBackward>(std::move(inputGrad), std::move(*weightGrad), *step));
+  return std::unique_ptr<Kernel>(
+      std::make_unique<LinearBackward>(std::move(inputGrad), std::move(*weightGrad), *step, std::move(quantized)));
 }
 
 }  // namespace fuseline::cpu

@@ -6,6 +6,7 @@
 #include "kernels/cuda/elementwise/program_cache.h"
 #include "kernels/cuda/stream/launch.h"
 #include "kernels/cuda/support/check.h"
+#include "kernels/cuda/support/shared_library.h"
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +14,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -79,6 +81,7 @@ class NvrtcCompiler final : public PreparingCompiler {
                 std::function<void(const Error&)> onRefusal)
       : m_architecture(std::move(architecture)),
         m_kept(folder, cubinOrigin(m_architecture)),
+        m_bundled(bundledPrograms(), bundledOrigin(m_architecture)),
         m_onRefusal(std::move(onRefusal)) {}
 
   Result<std::shared_ptr<const CompiledProgram>> compile(const std::string& source) override {
@@ -93,7 +96,8 @@ class NvrtcCompiler final : public PreparingCompiler {
     const std::lock_guard lock(m_mutex);
     std::vector<std::string> missing;
     std::ranges::copy_if(sources, std::back_inserter(missing), [&](const std::string& source) {
-      return !m_loaded.contains(source) && !m_compiled.contains(source) && !m_kept.find(source);
+      return !m_loaded.contains(source) && !m_compiled.contains(source) && !m_kept.find(source) &&
+             !m_bundled.find(source);
     });
     if (missing.size() < 2) return;
     std::vector<std::optional<std::vector<char>>> cubins(missing.size());
@@ -111,8 +115,9 @@ class NvrtcCompiler final : public PreparingCompiler {
   Result<std::shared_ptr<const CompiledProgram>> recall(const std::string& source) {
     if (const auto found = m_loaded.find(source); found != m_loaded.end()) return found->second;
     if (const auto prepared = m_compiled.extract(source)) return load(source, prepared.mapped());
-    if (const auto kept = m_kept.find(source))
-      if (const auto loaded = load(source, *kept)) return loaded;
+    for (const ProgramCache* const cache : {&m_kept, &m_bundled})
+      if (const auto kept = cache->find(source))
+        if (const auto loaded = load(source, *kept)) return loaded;
     const Result<std::vector<char>> cubin = compileToCubin(source, m_architecture);
     if (!cubin) return cubin.error();
     m_kept.keep(source, *cubin);
@@ -130,6 +135,7 @@ class NvrtcCompiler final : public PreparingCompiler {
 
   std::string m_architecture;
   ProgramCache m_kept;
+  ProgramCache m_bundled;
   std::function<void(const Error&)> m_onRefusal;
   std::mutex m_mutex;
   std::map<std::string, std::vector<char>> m_compiled;                     // by source: prepared, and not loaded yet
@@ -137,6 +143,12 @@ class NvrtcCompiler final : public PreparingCompiler {
 };
 
 }  // namespace
+
+std::filesystem::path bundledPrograms() {
+  const std::filesystem::path folder = folderOf(reinterpret_cast<const void*>(&bundledPrograms)) / "programs";
+  std::error_code ignored;
+  return std::filesystem::is_directory(folder, ignored) ? folder : std::filesystem::path();
+}
 
 std::unique_ptr<PreparingCompiler> makeNvrtcCompiler(std::string architecture, const std::filesystem::path& folder,
                                                      std::function<void(const Error&)> onRefusal) {

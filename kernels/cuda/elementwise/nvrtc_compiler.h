@@ -30,6 +30,12 @@ Result<std::vector<char>> compileToCubin(const std::string& source, const std::s
 /// All but the source that a cubin depends on: the architecture, NVRTC's version, the device headers.
 std::string cubinOrigin(const std::string& architecture);
 
+/// The same for a program of the bundle, which is used with any version of NVRTC, and without it.
+std::string bundledOrigin(const std::string& architecture);
+
+/// Where this module has programs that were compiled beforehand, if it has them: the folder "programs" next to it.
+std::filesystem::path bundledPrograms();
+
 /// A compiler that can compile several programs at once.
 class PreparingCompiler : public ProgramCompiler {
  public:
@@ -38,6 +44,7 @@ class PreparingCompiler : public ProgramCompiler {
 };
 
 /// Keeps loaded programs for its lifetime, and compiled ones in this folder for the next run; folder empty: nowhere.
+/// Programs of the bundle are not compiled.
 /// onRefusal: called with each error, for callers that must not miss a fallback to the interpreter.
 std::unique_ptr<PreparingCompiler> makeNvrtcCompiler(std::string architecture, const std::filesystem::path& folder,
                                                      std::function<void(const Error&)> onRefusal);

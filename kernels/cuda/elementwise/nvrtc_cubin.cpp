@@ -94,6 +94,13 @@ const Result<Nvrtc>& nvrtcLibrary() {
 /// Products and sums are rounded as they are written, in every kernel that the same code goes into.
 constexpr std::array kOptions = {"--std=c++20", "--device-as-default-execution-space", "--fmad=false"};
 
+/// Everything else that a binary depends on, next to its source and its architecture.
+std::string builtInText() {
+  std::string headers;
+  for (const Header& header : kHeaders) headers += header.text;
+  return fmt::format("{}, headers {:016x}", fmt::join(kOptions, " "), fnv1a64(headers));
+}
+
 /// One compilation.
 class Compilation {
  public:
@@ -190,10 +197,11 @@ std::string cubinOrigin(const std::string& architecture) {
   int major = 0;
   int minor = 0;
   nvrtc->version(&major, &minor);
-  std::string headers;
-  for (const Header& header : kHeaders) headers += header.text;
-  return fmt::format("{}, NVRTC {}.{}, {}, headers {:016x}", architecture, major, minor, fmt::join(kOptions, " "),
-                     fnv1a64(headers));
+  return fmt::format("{}, NVRTC {}.{}, {}", architecture, major, minor, builtInText());
+}
+
+std::string bundledOrigin(const std::string& architecture) {
+  return fmt::format("{}, bundle, {}", architecture, builtInText());
 }
 
 }  // namespace fuseline::cuda

@@ -126,6 +126,7 @@ std::string problemKey(const GemmProblem& problem, std::uint64_t maxWorkspaceByt
   const std::string b = factorText(problem.b, problem.bCodes, problem.factorType);
   std::string key =
       fmt::format("{} x {} x {}, {} by {} to {}", problem.m, problem.n, problem.k, a, b, dtypeName(problem.cType));
+  if (problem.cFormat) key += fmt::format(" as {}", formatName(*problem.cFormat));
   if (problem.isFastAccumulated) key += ", fast accumulation";
   if (problem.isTf32) key += ", TF32";
   if (problem.alpha != 1.0F) key += ", scaled";

@@ -59,12 +59,14 @@ class CublasLtGemm final : public Gemm {
   std::vector<CublasLtCandidate> m_candidates;  // the first runs, as far as is known
 };
 
+std::int64_t resultBytes(const GemmProblem& problem) { return problem.cFormat ? 1 : sizeBytes(problem.cType); }
+
 /// Nothing to add up: c is the addend, or zero, or there is no c.
 class EmptyGemm final : public Gemm {
  public:
   explicit EmptyGemm(const GemmProblem& problem)
       : m_hasAddend(problem.hasAddend),
-        m_sizeBytes(static_cast<std::size_t>(problem.m * problem.n * sizeBytes(problem.cType))) {}
+        m_sizeBytes(static_cast<std::size_t>(problem.m * problem.n * resultBytes(problem))) {}
   std::size_t workspaceBytes() const override { return 0; }
   void multiply(const GemmPointers& pointers, std::byte*, Stream stream) override {
     if (m_sizeBytes == 0 || pointers.addend == pointers.c) return;

@@ -100,7 +100,8 @@ cublasStatus_t CublasLtProduct::launch(const CublasLtCandidate& candidate, const
   const float onHost[2] = {m_problem.alpha, m_problem.hasAddend ? 1.0F : 0.0F};
   const auto* const onDevice = reinterpret_cast<const float*>(pointers.factors);
   const float* const alphaAndBeta = isScaledOnDevice(m_problem) ? onDevice : onHost;
-  const std::byte* const addend = m_problem.hasAddend ? pointers.addend : pointers.c;
+  const std::byte* const unread = m_problem.cFormat ? nullptr : pointers.c;  // C has not the type of such a D
+  const std::byte* const addend = m_problem.hasAddend ? pointers.addend : unread;
   return m_session.library().matmul(m_session.handle(), m_operation.get(), alphaAndBeta, pointers.b, m_a.get(),
                                     pointers.a, m_b.get(), alphaAndBeta + 1, addend, m_c.get(), pointers.c, m_d.get(),
                                     &candidate.algo, workspace, candidate.workspaceSize, stream);
@@ -194,6 +195,10 @@ void CublasLtProduct::setPointers(const GemmPointers& pointers) {
   if (m_problem.biasGradType) set(m_operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.biasGrad);
   if (m_problem.hasPreActivation) set(m_operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, pointers.preActivation);
   if (m_problem.hasGeluGrad) set(m_operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, pointers.geluInput);
+  if (m_problem.cFormat) {
+    set(m_operation, CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, pointers.cScale);
+    set(m_operation, CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, pointers.cAmax);
+  }
   if (!m_problem.aCodes) return;
   set(m_operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, pointers.bScales);
   set(m_operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, pointers.aScales);

@@ -41,6 +41,16 @@ std::optional<cudaDataType_t> biasTypeOf(const GemmProblem& problem) {
   return problem.biasGradType ? std::optional(typeOf(*problem.biasGradType)) : std::nullopt;
 }
 
+/// The library has no float32 C next to an FP8 D; no such D has an addend.
+cudaDataType_t addendTypeOf(const GemmProblem& problem) {
+  return problem.cFormat && problem.cType == DType::F32 ? CUDA_R_16BF : typeOf(problem.cType);
+}
+
+cudaDataType_t resultTypeOf(const GemmProblem& problem) {
+  const auto codes = problem.cFormat ? std::optional(FactorCodes{.format = *problem.cFormat}) : std::nullopt;
+  return typeOf(codes, problem.cType);
+}
+
 /// Is the input of GELU a separate matrix?
 bool hasGeluInput(const GemmProblem& problem) { return problem.hasPreActivation || problem.hasGeluGrad; }
 
@@ -70,8 +80,8 @@ CublasLtTerms termsOf(const GemmProblem& problem) {
           .compute = problem.isTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
           .aType = typeOf(problem.bCodes, problem.factorType),
           .bType = typeOf(problem.aCodes, problem.factorType),
-          .cType = typeOf(problem.cType),
-          .dType = typeOf(problem.cType),
+          .cType = addendTypeOf(problem),
+          .dType = resultTypeOf(problem),
           .epilogue = epilogueOf(problem),
           .biasType = biasTypeOf(problem),
           .hasAux = hasGeluInput(problem),
@@ -80,6 +90,7 @@ CublasLtTerms termsOf(const GemmProblem& problem) {
           .bScaleMode = scaleModeOf(problem.aCodes),
           .isFastAccumulated = problem.isFastAccumulated,
           .pointerMode = isScaledOnDevice(problem) ? CUBLASLT_POINTER_MODE_DEVICE : CUBLASLT_POINTER_MODE_HOST,
+          .hasResultScale = problem.cFormat.has_value(),
           .alignmentBytes = problem.alignmentBytes};
 }
 

@@ -204,6 +204,7 @@ class GemmsWithPasses final : public GemmLibrary {
 
   Result<std::unique_ptr<Gemm>> prepare(const GemmProblem& problem) override {
     Result<std::unique_ptr<Gemm>> whole = m_library->prepare(problem);
+    if (problem.cFormat) return whole;  // callers quantize in a pass of their own
     const std::vector<GemmProblem> less = reduced(problem);
     if (less.empty() || (whole && !isWorthTiming(problem))) return whole;
     Result<std::unique_ptr<Gemm>> separate = prepareSeparately(problem, less, whole ? Why::Faster : Why::NoEpilogue);

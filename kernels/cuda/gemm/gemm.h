@@ -60,6 +60,8 @@ struct GemmProblem {
   bool isFastAccumulated = false;  // of quantized factors: partial sums may have fewer bits than float32
   bool isTf32 = false;             // of float32: factors are rounded to TF32 first
   DType cType = DType::F32;
+  /// c is quantized: sums and bias, in float32 and times a scale that is known beforehand, are rounded to this format.
+  std::optional<ElementFormat> cFormat = std::nullopt;
   float alpha = 1.0F;
   bool hasBias = false;
   bool hasAddend = false;
@@ -99,6 +101,8 @@ struct GemmPointers {
   /// Two floats on the device: alpha, and 1 or 0 as the factor of the addend; used if isScaledOnDevice().
   const std::byte* factors = nullptr;
   const std::byte* geluInput = nullptr;
+  const float* cScale = nullptr;  // of a quantized c
+  float* cAmax = nullptr;         // becomes its largest magnitude before scaling
   std::byte* c = nullptr;
   std::byte* preActivation = nullptr;
   std::byte* biasGrad = nullptr;

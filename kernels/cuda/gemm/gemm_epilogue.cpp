@@ -43,6 +43,19 @@ Verdict fitsGeluGrad(const GemmProblem& problem) {
                                  kPreActivationColumns, problem.n));
 }
 
+/// Source: cublasLtMatmul's table of FP8 GEMMs; TransformerEngine requests no other ones.
+Verdict fitsQuantized(const GemmProblem& problem) {
+  const bool isOfTensors =
+      problem.aCodes && problem.aCodes->scaling == Scaling::PerTensor && problem.bCodes->scaling == Scaling::PerTensor;
+  if (!isOfTensors) return Verdict::no("cuBLASLt quantizes the result of FP8 factors with one scale each only.");
+  const bool isPlain = !problem.hasAddend && !problem.hasPreActivation && !problem.hasGeluGrad && !problem.biasGradType;
+  if (!isPlain || problem.activation != GemmActivation::None)
+    return Verdict::no("A quantized result has no other epilogue than a bias.");
+  if (problem.hasBias && problem.cType == DType::F32)
+    return Verdict::no("cuBLASLt adds no f32 bias to a quantized result.");
+  return Verdict::yes();
+}
+
 bool hasBlocksOf128(const std::optional<FactorCodes>& codes) {
   return codes && (codes->scaling == Scaling::Block1x128 || codes->scaling == Scaling::Block128x128);
 }
@@ -62,6 +75,7 @@ Verdict fitsEpilogue(const GemmProblem& problem) {
   if (problem.hasBias && problem.alignmentBytes < kBiasAlignment)
     return Verdict::no(fmt::format("The bias begins at a multiple of {} bytes; some of cuBLASLt's kernels read {}.",
                                    problem.alignmentBytes, kBiasAlignment));
+  if (problem.cFormat) return fitsQuantized(problem);
   if (problem.hasGeluGrad) return fitsGeluGrad(problem);
   if (problem.biasGradType) return fitsBiasGrad(problem);
   return problem.hasPreActivation ? fitsPreActivation(problem) : Verdict::yes();

@@ -52,7 +52,7 @@ std::string describe(const GemmProblem& problem) {
     return fmt::format("{} ({})", formatName(factor.format), traitsOf(factor.scaling).name);
   };
   return fmt::format("{} of {} and {} to {}", size, codes(*problem.aCodes), codes(*problem.bCodes),
-                     dtypeName(problem.cType));
+                     problem.cFormat ? formatName(*problem.cFormat) : dtypeName(problem.cType));
 }
 
 std::string refusalOf(const GemmProblem& problem, int computeMajor) {

@@ -99,6 +99,18 @@ SampleOperand scales(const std::optional<FactorCodes>& codes, std::int64_t rows,
   return operand;
 }
 
+/// A quantized result needs no other numbers than a plain one.
+SampleOperand result(const GemmProblem& problem) {
+  if (problem.cFormat) return factor(FactorCodes{.format = *problem.cFormat}, problem.cType, problem.m * problem.n);
+  const GemmBatch& batch = problem.batch;
+  return plain(problem.cType, elementsOf(problem.m, problem.n, Storage2d::AsRead, batch, batch.cRow, batch.cStride));
+}
+
+SampleOperand scaleOfResult(const GemmProblem& problem) {
+  if (!problem.cFormat) return {};
+  return {.sizeBytes = sizeof(float), .pattern = scalePattern(ScaleFormat::F32)};
+}
+
 }  // namespace
 
 GemmSample sampleOf(const GemmProblem& problem) {
@@ -112,7 +124,9 @@ GemmSample sampleOf(const GemmProblem& problem) {
       .factors = factorsOf(problem),
       .bias = problem.hasBias ? plain(problem.cType, n) : SampleOperand{},
       .geluInput = problem.hasGeluGrad ? plain(problem.cType, m * n) : SampleOperand{},
-      .c = plain(problem.cType, elementsOf(m, n, Storage2d::AsRead, batch, batch.cRow, batch.cStride)),
+      .c = result(problem),
+      .cScale = scaleOfResult(problem),
+      .cAmax = scaleOfResult(problem),
       .preActivation = problem.hasPreActivation ? plain(problem.cType, m * n) : SampleOperand{},
       .biasGrad = problem.biasGradType ? plain(*problem.biasGradType, m) : SampleOperand{}};
 }

@@ -25,6 +25,8 @@ struct GemmSample {
   SampleOperand bias;
   SampleOperand geluInput;
   SampleOperand c;
+  SampleOperand cScale;
+  SampleOperand cAmax;
   SampleOperand preActivation;
   SampleOperand biasGrad;
 };

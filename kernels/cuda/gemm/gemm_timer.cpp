@@ -64,6 +64,8 @@ class SampleMemory {
     pointers.bias = take(m_sample.bias);
     pointers.geluInput = take(m_sample.geluInput);
     pointers.addend = pointers.c = take(m_sample.c);
+    pointers.cScale = reinterpret_cast<const float*>(take(m_sample.cScale));
+    pointers.cAmax = reinterpret_cast<float*>(take(m_sample.cAmax));
     pointers.preActivation = take(m_sample.preActivation);
     pointers.biasGrad = take(m_sample.biasGrad);
     return pointers;
@@ -73,9 +75,9 @@ class SampleMemory {
 
  private:
   /// In their order in memory.
-  static std::array<const SampleOperand*, 10> operandsOf(const GemmSample& sample) {
-    return {&sample.a,    &sample.b,         &sample.aScales, &sample.bScales,       &sample.factors,
-            &sample.bias, &sample.geluInput, &sample.c,       &sample.preActivation, &sample.biasGrad};
+  static std::array<const SampleOperand*, 12> operandsOf(const GemmSample& sample) {
+    return {&sample.a,         &sample.b, &sample.aScales, &sample.bScales, &sample.factors,       &sample.bias,
+            &sample.geluInput, &sample.c, &sample.cScale,  &sample.cAmax,   &sample.preActivation, &sample.biasGrad};
   }
 
   static std::size_t setBytes(const GemmSample& sample) {

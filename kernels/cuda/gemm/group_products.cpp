@@ -1,5 +1,8 @@
 // Prepares a GEMM for every number of rows when it first occurs.
 // SPDX-License-Identifier: Apache-2.0
+// Not one grouped GEMM: from 13.2 on, cuBLASLt has grouped layouts (cublasLtGroupedMatrixLayoutCreate), whose extents
+// and addresses lie in arrays on the device, and from 13.4 on FP8 scales for them. The header of 13.0 has neither, that
+// of 13.4 calls them experimental, and others have found no algorithm for them on 12.0.
 #include "kernels/cuda/gemm/group_products.h"
 
 #include "core/tensor/grouped_copy.h"

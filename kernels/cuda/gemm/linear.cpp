@@ -1,6 +1,7 @@
 // Kernel "BasicLinear": y = x W^T; backward dx = dy W and dW = dy^T x.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/linear_parts.h"
+#include "kernels/cuda/gemm/quantized_result.h"
 
 namespace fuseline::cuda::kernels {
 
@@ -12,7 +13,11 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
   if (!step) return step.error();
   GemmProblem problem = forwardProblem(step->size, step->x, step->weight, step->y.spec);
   setRows(problem, step->x, step->weight, step->y);
-  return makeProducts(request, {{.problem = problem, .a = step->x, .b = step->weight, .c = step->y}});
+  return makeProducts(request, {{.problem = problem,
+                                 .a = step->x,
+                                 .b = step->weight,
+                                 .c = step->y,
+                                 .isQuantized = !request.step.copies.empty()}});
 }
 
 }  // namespace linear_parts
@@ -30,6 +35,7 @@ KernelDef linear() {
           [](const CompileRequest& request) {
             return request.step.phase == Phase::Forward ? compileForward(request) : compileLinearBackward(request, {});
           },
+      .supportsCopies = canQuantizeResult,
   };
 }
 

@@ -8,6 +8,7 @@
 #include "core/quant/apply_recipe.h"
 #include "kernels/cuda/gemm/gemm_epilogue.h"
 #include "kernels/cuda/gemm/linear_parts.h"
+#include "kernels/cuda/gemm/quantized_result.h"
 
 #include <fmt/format.h>
 
@@ -118,7 +119,8 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   Product product{.problem = forwardProblem(step->size, step->x, step->weight, step->y.spec),
                   .a = step->x,
                   .b = step->weight,
-                  .c = step->y};
+                  .c = step->y,
+                  .isQuantized = !request.step.copies.empty()};
   setRows(product.problem, product.a, product.b, product.c);
   if (epilogue->bias > 0) product.bias = findOperand(request, {epilogue->bias, OperandKind::Parameter, 0});
   if (epilogue->scale > 0)
@@ -146,7 +148,11 @@ KernelDef linear_epilogue();
 
 KernelDef linear_epilogue() {
   using namespace linear_epilogue_parts;
-  return {.name = "linear_epilogue", .phases = {Phase::Forward}, .supports = supports, .compile = compile};
+  return {.name = "linear_epilogue",
+          .phases = {Phase::Forward},
+          .supports = supports,
+          .compile = compile,
+          .supportsCopies = canQuantizeResult};
 }
 
 }  // namespace fuseline::cuda::kernels

@@ -5,6 +5,7 @@
 #include "core/plan/column_views.h"
 #include "core/tensor/scaling.h"
 #include "kernels/cuda/gemm/factor.h"
+#include "kernels/cuda/gemm/quantized_result.h"
 
 #include <algorithm>
 #include <numeric>
@@ -28,20 +29,27 @@ std::optional<FactorCodes> codesOf(const Binding& factor) {
   return form ? std::optional(FactorCodes{form->format, form->scaling, form->isTransformed}) : std::nullopt;
 }
 
+struct PreparedProduct {
+  std::unique_ptr<Gemm> gemm;
+  GemmProblem solved;
+  FactorWay way = FactorWay::AsTheyAre;
+};
+
 class Products final : public Kernel {
  public:
   explicit Products(Stream stream) : m_stream(stream) {}
 
-  /// solved: the GEMM's problem in this form.
-  void add(Product product, const GemmProblem& solved, std::unique_ptr<Gemm> gemm, FactorWay way) {
-    FactorPair factors(product.a.spec, product.b.spec, way, solved);
-    m_parts.push_back({std::move(product), std::move(gemm), way, std::move(factors)});
+  /// prepared: its problem is that of the GEMM in this form.
+  void add(Product product, PreparedProduct prepared, std::optional<QuantizedResult> result) {
+    FactorPair factors(product.a.spec, product.b.spec, prepared.way, prepared.solved);
+    m_parts.push_back(
+        {std::move(product), std::move(prepared.gemm), prepared.way, std::move(factors), std::move(result)});
   }
 
   std::size_t workspaceBytes() const override {
     std::size_t bytes = 0;
     for (const Part& part : m_parts)
-      bytes = std::max(bytes, part.factors.workspaceBytes() + part.gemm->workspaceBytes());
+      bytes = std::max(bytes, part.resultBytes() + part.factors.workspaceBytes() + part.gemm->workspaceBytes());
     return bytes;
   }
 
@@ -50,6 +58,7 @@ class Products final : public Kernel {
     for (const Part& part : m_parts) {
       ways.push_back(describe(part.way));
       ways.push_back(part.gemm->way());
+      if (part.result) ways.push_back(part.result->way());
     }
     std::erase(ways, "");
     return ways;
@@ -66,8 +75,11 @@ class Products final : public Kernel {
                           .c = product.c.at(pointers),
                           .preActivation = product.preActivation.at(pointers),
                           .biasGrad = product.biasGrad.at(pointers)};
-      part.factors.prepare(memory, workspace, m_stream);
-      part.gemm->multiply(memory, workspace + part.factors.workspaceBytes(), m_stream);
+      std::byte* const factors = workspace + part.resultBytes();
+      if (part.result) part.result->place(memory, pointers, workspace);
+      part.factors.prepare(memory, factors, m_stream);
+      part.gemm->multiply(memory, factors + part.factors.workspaceBytes(), m_stream);
+      if (part.result) part.result->finish(memory, pointers);
     }
   }
 
@@ -77,16 +89,13 @@ class Products final : public Kernel {
     std::unique_ptr<Gemm> gemm;
     FactorWay way;
     FactorPair factors;
+    std::optional<QuantizedResult> result;
+
+    std::size_t resultBytes() const { return result ? result->workspaceBytes() : 0; }
   };
 
   std::vector<Part> m_parts;
   Stream m_stream;
-};
-
-struct PreparedProduct {
-  std::unique_ptr<Gemm> gemm;
-  GemmProblem solved;
-  FactorWay way = FactorWay::AsTheyAre;
 };
 
 Result<PreparedProduct> prepareInWay(const GemmProblem& problem, FactorWay way, const DeviceContext& device) {
@@ -105,15 +114,42 @@ Result<PreparedProduct> prepareProduct(const GemmProblem& problem, const DeviceC
   return prepareInWay(problem, FactorWay::Decoded, device);
 }
 
+/// The GEMM writes a quantized result itself, if nobody else reads it and the library can.
+Result<PreparedProduct> prepareResult(const Product& product, const StepCopies& copies, const DeviceContext& device) {
+  GemmProblem quantizing = product.problem;
+  quantizing.cFormat = copies.format();
+  const FactorWay way = factorWayOf(quantizing, device.capability);
+  if (!product.c && way == FactorWay::AsTheyAre)
+    if (Result<PreparedProduct> prepared = prepareInWay(quantizing, way, device)) return prepared;
+  return prepareProduct(product.problem, device);
+}
+
+Result<void> addTo(Products& kernel, const Product& product, const CompileRequest& request) {
+  std::optional<StepCopies> copies;
+  if (product.isQuantized) {
+    Result<StepCopies> made = StepCopies::make(request);
+    if (!made) return made.error();
+    copies.emplace(std::move(*made));
+  }
+  Result<PreparedProduct> prepared =
+      copies ? prepareResult(product, *copies, request.device) : prepareProduct(product.problem, request.device);
+  if (!prepared) return prepared.error();
+  std::optional<QuantizedResult> result;
+  if (copies) result.emplace(std::move(*copies), prepared->solved, static_cast<bool>(product.c), request.device);
+  kernel.add(product, std::move(*prepared), std::move(result));
+  return {};
+}
+
 /// Nothing if it is not requested.
 Result<std::optional<Product>> inputGrad(const CompileRequest& request, const LinearBackwardOptions& options) {
   const Result<LinearGradStep> step = readInputGrad(request, options.members);
   if (!step) return step.error();
-  if (!step->result) return std::optional<Product>();
+  if (!step->isRequested) return std::optional<Product>();
   Product product{.problem = inputGradProblem(step->size, step->gradOutput, step->factor, step->result.spec),
                   .a = step->gradOutput,
                   .b = step->factor,
-                  .c = step->result};
+                  .c = step->result,
+                  .isQuantized = !request.step.copies.empty()};
   setRows(product.problem, product.a, product.b, product.c);
   product.problem.alpha = options.alpha;
   if (options.extraGradient) product.addend = findOperand(request, *options.extraGradient);
@@ -132,7 +168,7 @@ Result<std::optional<Product>> inputGrad(const CompileRequest& request, const Li
 Result<std::optional<Product>> weightGrad(const CompileRequest& request, const LinearBackwardOptions& options) {
   const Result<LinearGradStep> step = readWeightGrad(request, options.members);
   if (!step) return step.error();
-  if (!step->result) return std::optional<Product>();
+  if (!step->isRequested) return std::optional<Product>();
   Product product{.problem = weightGradProblem(step->size, step->gradOutput, step->factor, step->result),
                   .a = step->gradOutput,
                   .b = step->factor,
@@ -199,11 +235,8 @@ void setRows(GemmProblem& problem, const Binding& a, const Binding& b, const Bin
 
 Result<std::unique_ptr<Kernel>> makeProducts(const CompileRequest& request, const std::vector<Product>& products) {
   auto kernel = std::make_unique<Products>(request.device.stream);
-  for (const Product& product : products) {
-    Result<PreparedProduct> prepared = prepareProduct(product.problem, request.device);
-    if (!prepared) return prepared.error();
-    kernel->add(product, prepared->solved, std::move(prepared->gemm), prepared->way);
-  }
+  for (const Product& product : products)
+    if (Result<void> added = addTo(*kernel, product, request); !added) return added.error();
   return std::unique_ptr<Kernel>(std::move(kernel));
 }
 

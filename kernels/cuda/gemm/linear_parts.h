@@ -35,6 +35,7 @@ struct Product {
   Binding geluInput = {};
   Binding preActivation = {};
   Binding biasGrad = {};
+  bool isQuantized = false;  // c: the step quantizes it, and need not store it
 };
 
 /// A kernel that runs the GEMMs one after the other. Scales of blocks are first converted to cuBLASLt's layout, and

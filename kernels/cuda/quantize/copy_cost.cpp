@@ -1,4 +1,4 @@
-// The detours of step_copies.cpp and norm_steps.cpp, told from the plan.
+// The detours of step_copies.cpp, norm_steps.cpp and quantized_result.cpp, told from the plan.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/quantize/copy_cost.h"
 
@@ -45,11 +45,22 @@ Saving normCost(const Plan& plan, const Step& step) {
   return cost;
 }
 
+bool isProduct(const Step& step) { return step.kernel == "BasicLinear" || step.kernel == "linear_epilogue"; }
+
+/// Columnwise values are transposed rowwise ones; without them a launch writes the scale alone.
+Saving productCost(const Plan& plan, const Step& step) {
+  const QuantizeOperands operands(step, step.copies.front());
+  if (operands.columnwise < 0) return {.bytes = 0, .launches = 1};
+  const std::int64_t bytes = plan.spec(step.operands[static_cast<std::size_t>(operands.columnwise)]).bytes();
+  return {.bytes = operands.rowwise < 0 ? 2 * bytes : bytes, .launches = 1};
+}
+
 }  // namespace
 
 Saving extraCostOf(const Plan& plan, const Step& step) {
   if (step.copies.empty()) return {};
   if (step.isQuantize()) return quantizeCost(step);
+  if (isProduct(step)) return productCost(plan, step);
   return isNorm(step) ? normCost(plan, step) : Saving();
 }
 

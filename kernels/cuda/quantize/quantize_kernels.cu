@@ -114,6 +114,14 @@ __global__ void copyScale(const float* scale, float* first, float* second) {
   if (second) *second = *scale;
 }
 
+__device__ void writeInverses(const InverseScales& inverses) {
+  const float inverse = 1.0f / *inverses.scale;
+  if (inverses.first) *inverses.first = inverse;
+  if (inverses.second) *inverses.second = inverse;
+}
+
+__global__ void invertScale(const __grid_constant__ InverseScales inverses) { writeInverses(inverses); }
+
 /// All rows of a patch are requested at once.
 __device__ void transposeTileAt(const CodeTransposition& task, const PatchPlace& place, TransposedTile& shared) {
   CodePacket packets[kPatch] = {};
@@ -127,6 +135,7 @@ __device__ void transposeTileAt(const CodeTransposition& task, const PatchPlace&
 __global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
     transposeTiles(const __grid_constant__ CodeTransposition task) {
   __shared__ TransposedTile shared;
+  if (task.inverses.scale && blockIdx.x == 0 && blockIdx.y == 0 && tileThread() == 0) writeInverses(task.inverses);
   const std::int64_t tiles = (task.rows + kTileSide - 1) / kTileSide;
   for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y)
     transposeTileAt(task, patchPlace(tile, blockIdx.x, task.rows, task.cols), shared);
@@ -215,6 +224,10 @@ void launchWrite(std::span<const std::int64_t> values, std::int64_t* to, Stream 
 
 void launchCopyScale(const float* scale, float* first, float* second, Stream stream) {
   launch(copyScale, dim3(1), dim3(1), 0, stream, scale, first, second);
+}
+
+void launchInvertScale(const InverseScales& inverses, Stream stream) {
+  launch(invertScale, dim3(1), dim3(1), 0, stream, inverses);
 }
 
 void launchTransposeCodes(const CodeTransposition& task, Stream stream) {

@@ -27,12 +27,21 @@ struct TensorQuantization {
 /// tensors: all with the same element type.
 void launchQuantize(std::span<const TensorQuantization> tensors, Stream stream);
 
+/// 1 / *scale for a quantized tensor, and perhaps for its transpose. scale null: they are written elsewhere.
+struct InverseScales {
+  const float* scale = nullptr;
+  float* first = nullptr;
+  float* second = nullptr;
+};
+void launchInvertScale(const InverseScales& inverses, Stream stream);
+
 /// to: [cols, rows], the transpose of `codes`, [rows, cols], with a number of columns that is a multiple of 8.
 struct CodeTransposition {
   const std::uint8_t* codes = nullptr;
   std::uint8_t* to = nullptr;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
+  InverseScales inverses = {};
 };
 void launchTransposeCodes(const CodeTransposition& transposition, Stream stream);
 

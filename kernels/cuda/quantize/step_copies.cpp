@@ -131,6 +131,11 @@ Result<std::optional<StepCopies>> StepCopies::ifAny(const CompileRequest& reques
 
 device::CopyKind StepCopies::kind() const { return copyKindOf(scalingOf(m_step->copies.front().quantizers)); }
 
+ElementFormat StepCopies::format() const {
+  const TensorQuantizers& quantizers = m_step->copies.front().quantizers;
+  return (quantizers.rowwise ? quantizers.rowwise : quantizers.columnwise)->format;
+}
+
 const TensorSpec& StepCopies::specAt(int operand) const {
   return m_plan->spec(m_step->operands[static_cast<std::size_t>(operand)]);
 }

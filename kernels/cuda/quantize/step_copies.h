@@ -25,6 +25,7 @@ class StepCopies {
   const OperandKey& source() const { return m_step->copies.front().source; }
   const TensorSpec& spec() const { return m_step->copies.front().spec; }
   device::CopyKind kind() const;
+  ElementFormat format() const;
   /// Is only the amax of the result requested? There is then no kind.
   bool isAmaxOnly() const { return m_step->copies.front().isAmaxOnly(); }
 

@@ -69,11 +69,16 @@ std::vector<std::string> toolkitFolders(const std::function<const char*(const ch
 
 Result<void*> openLibrary(const std::string& fileName) { return openFirst(placesOf(fileName), fileName); }
 
+std::filesystem::path folderOf(const void* function) {
+  Dl_info library{};
+  const bool isFound = dladdr(function, &library) != 0 && library.dli_fname;
+  return isFound ? std::filesystem::path(library.dli_fname).parent_path() : std::filesystem::path();
+}
+
 Result<void*> openBeside(const void* function, const std::string& fileName) {
   std::vector<std::string> paths = placesOf(fileName);
-  Dl_info library{};
-  if (dladdr(function, &library) != 0 && library.dli_fname)
-    paths.insert(paths.begin(), (std::filesystem::path(library.dli_fname).parent_path() / fileName).string());
+  if (const std::filesystem::path folder = folderOf(function); !folder.empty())
+    paths.insert(paths.begin(), (folder / fileName).string());
   return openFirst(paths, fileName);
 }
 

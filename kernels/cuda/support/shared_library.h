@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -18,6 +19,9 @@ Result<void*> openLibrary(const std::string& fileName);
 
 /// The same, first in the folder of the library that has this function.
 Result<void*> openBeside(const void* function, const std::string& fileName);
+
+/// Folder of the library or program that has this function; empty: it is not known.
+std::filesystem::path folderOf(const void* function);
 
 /// Library folders: of the toolkits that the environment names, of those in the usual places, and of the active Python
 /// environment or what pip installs without one, for users who have CUDA from PyTorch's packages alone. major: of CUDA.

@@ -175,10 +175,24 @@ TEST_P(FusedOperands, AreThoseOfAnyNumberOfThreads) {
 }
 
 TEST(FusedOperand, IsOfNumbersThatAreNotRoundedYet) {
-  for (const char* operation : {"RMSNorm", "SiLU"}) {
+  for (const char* operation : {"RMSNorm", "SiLU", "BasicLinear"}) {
     EXPECT_TRUE(handsOnUnrounded(operation, cpu::makeCpuBackend({.threads = 2}))) << operation;
     EXPECT_TRUE(handsOnUnrounded(operation, makeReferenceBackend())) << operation;
   }
+}
+
+/// Forward with and without a bias, and back; also in one block of rows and less.
+TEST(FusedOperand, IsTheResultOfAGemm) {
+  for (const DType dtype : {DType::F32, DType::BF16})
+    for (const std::int64_t rows : {0, 16, 384}) {
+      const Graph graph =
+          chain(dtype, {rows, 64}, {linear(96), link("Bias"), linear(128), linear(64)}, {.recipe = "DelayedScaling"});
+      const auto cpu = cpu::makeCpuBackend({.threads = 3});
+      const FusionReport report = fusedFor(graph, cpu);
+      ASSERT_EQ(report.fusedOperands.size(), 4u) << toTree(graph, report);
+      EXPECT_EQ(differenceOfNextCodes(runPlan(graph, report, cpu), runPlan(graph, report, makeReferenceBackend())), "")
+          << dtypeName(dtype) << " " << rows;
+    }
 }
 
 class QuantizeConsumers : public FusedOperands {};

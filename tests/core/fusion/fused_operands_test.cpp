@@ -142,6 +142,37 @@ TEST(FusedOperand, LooksThroughViews) {
   EXPECT_EQ(attemptOf(graph, "BackwardQuantize", {.book = RuleBook::Te}).outcome, Outcome::ConditionFailed);
 }
 
+/// TransformerEngine's BasicLinear takes the quantizers of its neighbors, if their scales are known beforehand.
+TEST(FusedOperand, IsWrittenByTheGemmOfAnotherLinear) {
+  const std::vector<Link> links = {linear(32, "a"), linear(32, "b")};
+  for (const RuleBook book : {RuleBook::All, RuleBook::Te})
+    for (const char* rule : {"ForwardQuantize", "BackwardQuantize"}) {
+      const Attempt attempt = attemptOf(delayed(links), rule, {.book = book});
+      EXPECT_EQ(attempt.outcome, Outcome::Fused) << attempt.explanation;
+      EXPECT_EQ(attempt.saving, (Saving{.bytes = 2 * 64 * 32 * 2, .launches = 1}));
+    }
+  const Graph mxfp8 = chain(DType::BF16, {64, 32}, links, {.recipe = "MXFP8BlockScaling"});
+  EXPECT_EQ(attemptOf(mxfp8, "ForwardQuantize").explanation,
+            "The GEMM of a can quantize its result for b only with a scale that is known in advance, as with "
+            "DelayedScaling.");
+  const Graph biased = delayed({linear(32, "a"), link("Bias"), linear(32, "b")});
+  EXPECT_EQ(attemptOf(biased, "ForwardQuantize", {.book = RuleBook::Te}).outcome, Outcome::Fused);
+}
+
+TEST(FusedOperand, IsNotWrittenByAGemmWhoseResultIsCommunicated) {
+  const auto attempts = [](const char* first, const char* second, const char* rule) {
+    const auto inMode = [](Link link, const char* mode) {
+      return with(std::move(link), "tensor_parallel_mode", std::string(mode));
+    };
+    const FusionReport report =
+        std::move(*fuse(delayed({inMode(linear(32, "a"), first), inMode(linear(32, "b"), second)})));
+    return std::ranges::count_if(report.attempts, [&](const Attempt& each) { return each.rule->name == rule; });
+  };
+  EXPECT_EQ(attempts("row", "none", "ForwardQuantize"), 0);
+  EXPECT_EQ(attempts("none", "row", "ForwardQuantize"), 1);
+  EXPECT_EQ(attempts("none", "column", "BackwardQuantize"), 0);
+}
+
 TEST(FusedOperand, FollowsTransformerEngineInItsBook) {
   // fuser.py hands quantizers to norms and activations; an AddExtraInput knows none.
   const auto outcomeIn = [](RuleBook book) {

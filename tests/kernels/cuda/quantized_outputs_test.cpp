@@ -4,6 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/plan/plan.h"
+#include "core/runtime/bindings.h"
+#include "core/runtime/executor.h"
 #include "tests/support/compare.h"
 #include "tests/support/cuda_test_backend.h"
 #include "tests/support/handed_codes.h"
@@ -226,8 +228,41 @@ bool compilesPrograms(const Backend& backend) {
 TEST(CudaFusedOperand, IsOfNumbersThatAreNotRoundedYet) {
   if (const Verdict runs = runsRecipe("DelayedScaling"); !runs) GTEST_SKIP() << runs.reason();
   if (!compilesPrograms(**compilingCudaTestBackend())) GTEST_SKIP() << "Generated code is not compiled here.";
-  for (const char* operation : {"RMSNorm", "SiLU"})
+  for (const char* operation : {"RMSNorm", "SiLU", "BasicLinear"})
     EXPECT_TRUE(handsOnUnrounded(operation, *compilingCudaTestBackend())) << operation;
+}
+
+/// Results of GEMMs, with and without a bias, and gradients; a float32 bias is one that cuBLASLt does not add to codes.
+TEST(CudaFusedOperand, IsTheResultOfAGemm) {
+  if (const Verdict runs = runsRecipe("DelayedScaling"); !runs) GTEST_SKIP() << runs.reason();
+  const std::shared_ptr<Backend> backend = *compilingCudaTestBackend();
+  for (const DType dtype : {DType::F32, DType::BF16})
+    for (const std::int64_t rows : {0, 16, 272}) {
+      const Graph graph = chain(dtype, {rows, 64}, {linear(144), link("Bias"), linear(128), linear(64)},
+                                {.inputRequiresGradient = false, .recipe = "DelayedScaling"});
+      const FusionReport report = fusedFor(graph, backend);
+      ASSERT_EQ(report.fusedOperands.size(), 3u) << toTree(graph, report);
+      const RunResults expected = runPlan(graph, report, makeReferenceBackend());
+      EXPECT_EQ(differenceOfNextCodes(runPlan(graph, report, backend), expected), "")
+          << dtypeName(dtype) << " " << rows;
+    }
+}
+
+/// Not where another op reads the result as it is, where the scale follows from it, or where the GEMM has more to do.
+TEST(CudaFusedOperand, IsNoResultOfAGemmThatOthersRead) {
+  const auto count = [](std::vector<Link> links, const ChainOptions& options) {
+    const Graph graph = chain(DType::BF16, {64, 64}, std::move(links), options);
+    return fusedFor(graph, *compilingCudaTestBackend()).fusedOperands.size();
+  };
+  const ChainOptions inference{.pass = ExecutionMode::Inference, .recipe = "DelayedScaling"};
+  ChainOptions output = inference, current = inference;
+  output.extraOutputs = {"a.y"};
+  current.recipe = "Float8CurrentScaling";
+  EXPECT_EQ(count({linear(64, "a"), linear(64)}, inference), 1u);
+  EXPECT_EQ(count({linear(64, "a"), linear(64)}, output), 0u);
+  EXPECT_EQ(count({linear(64, "a"), linear(64)}, current), 0u);
+  EXPECT_EQ(count({linear(64, "a"), linear(64), link("AddExtraInput", "", "a.y")}, inference), 0u);
+  EXPECT_EQ(count({linear(64, "a"), link("Bias"), link("AddExtraInput"), linear(64)}, inference), 0u);
 }
 
 /// Rows of one tile, of several, and none; parts of blocks do not occur, because linear ops do not support them.

@@ -29,6 +29,29 @@ install(PROGRAMS ${PROJECT_SOURCE_DIR}/tests/bench/peer_torch.py DESTINATION sha
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tests/bench/peer DESTINATION share/fuseline/bench COMPONENT gpu-tests
         EXCLUDE_FROM_ALL PATTERN __pycache__ EXCLUDE)
 
+# Elementwise programs of what is recorded, with its sizes, compiled beforehand for the GPUs of the module: a run need not
+# wait for NVRTC, nor have it. Only the archive for machines with GPUs has them.
+set(cuda_folder ${PROJECT_SOURCE_DIR}/kernels/cuda)
+add_executable(fill_programs EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/fill_programs.cpp
+               ${cuda_folder}/elementwise/nvrtc_cubin.cpp ${cuda_folder}/support/shared_library.cpp)
+fuseline_target(fill_programs)
+target_link_libraries(fill_programs PRIVATE fuseline_simt fuseline_cuda_headers ${CMAKE_DL_LIBS})
+set(program_targets ${CMAKE_CUDA_ARCHITECTURES})
+list(FILTER program_targets EXCLUDE REGEX "-virtual$")
+list(TRANSFORM program_targets REPLACE "-real$" "")
+list(TRANSFORM program_targets PREPEND sm_)
+set(examples ${PROJECT_SOURCE_DIR}/resources/examples)
+set(programs ${PROJECT_BINARY_DIR}/gpu_programs)
+add_custom_target(gpu_programs
+  COMMAND fill_programs ${programs} ${program_targets}
+          ${examples}/llama_mlp.fuseline M=2048 H=4096 F=14336
+          ${examples}/llama_layer.fuseline S=2048 B=1 H=4096 D=128 G=8 F=14336
+          ${examples}/gpt_layer.fuseline S=2048 B=1 H=2048 D=128 F=8192
+          ${CMAKE_CURRENT_LIST_DIR}/record/attention.fuseline S=2048 B=2 G=8
+          ${CMAKE_CURRENT_LIST_DIR}/record/head.fuseline M=2048 H=4096 V=32768
+  COMMENT "Compiling elementwise programs beforehand" VERBATIM)
+install(DIRECTORY ${programs}/ DESTINATION lib/fuseline/programs COMPONENT gpu-tests EXCLUDE_FROM_ALL OPTIONAL)
+
 # pack_kit(<variable> <archive> [-DFAST=ON]): the command that makes the archive.
 function(pack_kit variable archive)
   set(${variable} ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DARCHIVE=${archive} ${ARGN}
@@ -36,6 +59,7 @@ function(pack_kit variable archive)
 endfunction()
 pack_kit(pack ${PROJECT_BINARY_DIR}/gpu_kit.tar.xz)
 add_custom_target(gpu_kit COMMAND ${pack} DEPENDS ${kit_programs} fuseline_cuda COMMENT "Packing gpu_kit.tar.xz" VERBATIM)
+add_dependencies(gpu_kit gpu_programs)
 
 set(tested_kit ${CMAKE_CURRENT_BINARY_DIR}/tested_kit.tar.xz)
 pack_kit(pack ${tested_kit} -DFAST=ON)

@@ -136,10 +136,26 @@ bool fit(const Operation& operation, const Layout& a, const Layout& b, const Lay
          (isAFlipped ? a.rows : a.cols) == (isBFlipped ? b.cols : b.rows);
 }
 
+/// The table of FP8 GEMMs: one scale each, D in E4M3, or in E5M2 if a factor is, C and the bias in 16 bits.
+bool isQuantizedResultSupported(const Operation& operation, const Layout& a, const Layout& b, const Layout& d) {
+  const auto isOfTensor = [&](cublasLtMatmulDescAttributes_t mode) {
+    return operation.value<cublasLtMatmulMatrixScale_t>(mode, CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F) ==
+           CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+  };
+  const bool hasE5m2 = a.type == CUDA_R_8F_E5M2 || b.type == CUDA_R_8F_E5M2;
+  const bool isFormat = d.type == CUDA_R_8F_E4M3 || (d.type == CUDA_R_8F_E5M2 && hasE5m2);
+  const bool isBias = operation.epilogue() == CUBLASLT_EPILOGUE_DEFAULT ||
+                      (operation.epilogue() == CUBLASLT_EPILOGUE_BIAS &&
+                       operation.value(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F) != CUDA_R_32F);
+  return isFormat && isBias && isOfCodes(a.type) && isOfTensor(CUBLASLT_MATMUL_DESC_A_SCALE_MODE) &&
+         isOfTensor(CUBLASLT_MATMUL_DESC_B_SCALE_MODE) && d.leadingDimension % kRequiredAlignment == 0;
+}
+
 cublasStatus_t supported(const Operation& operation, const Layout& a, const Layout& b, const Layout& d) {
   if (!fit(operation, a, b, d)) return CUBLAS_STATUS_INVALID_VALUE;
   if (isOfCodes(a.type) != isOfCodes(b.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (isOfCodes(a.type) && !areCodesSupported(operation, a, b)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (isOfCodes(d.type) && !isQuantizedResultSupported(operation, a, b, d)) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (a.count != d.count || b.count != d.count) return CUBLAS_STATUS_INVALID_VALUE;
   if (d.count > 1 && operation.epilogue() != CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_NOT_SUPPORTED;
   return isEpilogueSupported(operation, a, d) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
@@ -263,6 +279,8 @@ struct Product {
   cudaDataType_t vectorType;
   std::byte* aux;
   Layout auxLayout;
+  const float* scale;  // of a quantized D
+  float* amax;
 
   /// The i-th of a batch.
   Product inBatch(std::int32_t i) const {
@@ -285,11 +303,25 @@ struct Product {
     if (isOneOf(epilogue, {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS})) store(result, auxLayout, aux);
     activate(result);
     if (isBroken()) std::ranges::fill(result, std::numeric_limits<double>::quiet_NaN());
+    if (isOfCodes(layout.type)) return quantize(result);
     store(result, layout, d);
     if (epilogue == CUBLASLT_EPILOGUE_BGRADB) storeBiasGrad();
   }
 
  private:
+  void quantize(const std::vector<double>& result) const {
+    *amax = 0.0F;
+    visitFormat(layout.type == CUDA_R_8F_E4M3 ? ElementFormat::E4M3 : ElementFormat::E5M2, [&](auto codec) {
+      forEachColumn(layout, [&](std::size_t first, std::size_t rows) {
+        for (std::size_t i = first; i < first + rows; ++i) {
+          const auto value = static_cast<float>(result[i]);
+          *amax = std::fmax(*amax, std::abs(value));
+          d[i] = static_cast<std::byte>(codec.fromFloat(value * *scale));
+        }
+      });
+    });
+  }
+
   bool isBroken() const {
     const bool hasBlocks = a.scaleMode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F ||
                            b.scaleMode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
@@ -498,7 +530,9 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const vo
       .aux = described.value<std::byte*>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, nullptr),
       .auxLayout = {described.value<cudaDataType_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, result.type),
                     result.rows, result.cols,
-                    described.value<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, result.rows)}};
+                    described.value<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, result.rows)},
+      .scale = described.value<const float*>(CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, nullptr),
+      .amax = described.value<float*>(CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, nullptr)};
   submit(stream, [product, workspace, bytes = chosen.workspaceSize] {
     if (bytes > 0) std::memset(workspace, 0xff, bytes);  // it is the product's own
     for (std::int32_t i = 0; i < product.layout.count; ++i) product.inBatch(i).run();

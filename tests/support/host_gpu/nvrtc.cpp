@@ -15,5 +15,6 @@ Result<std::vector<char>> compileToCubin(const std::string&, const std::string&,
   return Error{kNone, ErrorKind::RunFailed};
 }
 std::string cubinOrigin(const std::string& architecture) { return architecture; }
+std::string bundledOrigin(const std::string& architecture) { return architecture + ", bundle"; }
 
 }  // namespace fuseline::cuda

@@ -161,8 +161,22 @@ class HostGemm final : public cuda::Gemm {
     if (m_problem.hasPreActivation) encode(sums, m_problem.cType, pointers.preActivation);
     activate(sums);
     if (m_problem.hasGeluGrad) multiplyByGeluGrad(decodedMatrix(pointers.geluInput, m_problem.cType, m * n), sums);
+    if (m_problem.cFormat) return quantize(sums, pointers);
     scatter(sums, pointers.c);
     if (m_problem.biasGradType) encode(rowSums(a), *m_problem.biasGradType, pointers.biasGrad);
+  }
+
+  /// Not a result that is added to one before: the amax is that of this GEMM.
+  void quantize(const std::vector<double>& sums, const cuda::GemmPointers& pointers) const {
+    float amax = 0.0F;
+    visitFormat(*m_problem.cFormat, [&](auto format) {
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        const auto value = static_cast<float>(sums[i]);
+        amax = std::fmax(amax, std::abs(value));
+        pointers.c[i] = static_cast<std::byte>(format.fromFloat(value * *pointers.cScale));
+      }
+    });
+    *pointers.cAmax = amax;
   }
 
   void multiplyBatch(const cuda::GemmPointers& pointers) const {
@@ -305,6 +319,17 @@ Verdict hasBiasGrad(const cuda::GemmProblem& problem) {
   return Verdict::yes();
 }
 
+/// cublasLtMatmul's table of FP8: a quantized result has two factors with one scale each, and at most a bias, which is
+/// not in float32.
+Verdict hasQuantizedResult(const cuda::GemmProblem& problem) {
+  if (!problem.cFormat) return Verdict::yes();
+  if (!problem.aCodes || problem.aCodes->scaling != Scaling::PerTensor || problem.n % 16 != 0)
+    return Verdict::no("The factors have no codes with one scale, or rows are not aligned.");
+  if (problem.hasAddend || problem.hasGeluGrad || problem.activation != cuda::GemmActivation::None)
+    return Verdict::no("The result has more than a bias.");
+  return problem.hasBias && problem.cType == DType::F32 ? Verdict::no("The bias is float32.") : Verdict::yes();
+}
+
 /// As the backend asks cuBLASLt.
 Verdict hasAlignedBias(const cuda::GemmProblem& problem) {
   const bool isAligned = !problem.hasBias || problem.alignmentBytes >= 16;
@@ -338,7 +363,7 @@ class HostGemms final : public cuda::GemmLibrary {
     if (!m_hasBlocksOf128 && (isOf128(problem.aCodes) || isOf128(problem.bCodes)))
       return Error{"There are no blocks of 128."};
     for (const Verdict& documented : {isDocumented(problem), hasAlignedBias(problem), hasActivation(problem),
-                                      hasGeluGrad(problem), hasBiasGrad(problem)})
+                                      hasGeluGrad(problem), hasBiasGrad(problem), hasQuantizedResult(problem)})
       if (!documented) return Error{documented.reason()};
     return std::unique_ptr<cuda::Gemm>(std::make_unique<HostGemm>(problem));
   }
