@@ -45,6 +45,7 @@ DECODERS = {
     "Qwen3": dict(GROUPED, head_dim=8),
     "Gemma": dict(GROUPED, head_dim=8),
     "Gemma2": dict(GROUPED, head_dim=8),
+    "Gemma3Text": dict(GROUPED, head_dim=8, sliding_window=4),
     "Phi3": dict(GROUPED, pad_token_id=0),
     "Phi": TEXT,
     "GPTNeoX": TEXT,

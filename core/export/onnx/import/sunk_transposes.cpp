@@ -65,19 +65,30 @@ class SinkingTransposes {
 
  private:
   bool isByRow(const ::onnx::NodeProto& node) const {
-    if (node.output_size() != 1 || node.input_size() == 0) return false;
+    if (node.output_size() == 0 || node.input_size() == 0) return false;
+    if (node.output_size() > 1) return isSplit(node);
     if (isReduction(node))
       return patterns::numLastAxes(m_reading, node, node.input(0)) == 1 && integerOf(node, "keepdims", 1) == 1;
     if (isWholeNorm(node)) return m_reading.axisFromEnd(node.input(0), integerOf(node, "axis", -1)) == -1;
     return isElementwise(node) || isPart(node);
   }
 
-  /// One of the parts along another axis, such as the queries of packed queries, keys and values.
+  static bool isSplit(const ::onnx::NodeProto& node) { return node.op_type() == "Split" && node.domain().empty(); }
+
+  /// One of the parts along another axis, such as the queries of packed queries, keys and values: without that axis.
   bool isPart(const ::onnx::NodeProto& node) const {
-    const auto* const index = node.op_type() == "Gather" && node.domain().empty() && node.input_size() == 2
-                                  ? m_reading.constant(node.input(1))
-                                  : nullptr;
+    if (!node.domain().empty()) return false;
+    if (node.op_type() == "Squeeze") return squeezedAxis(node).has_value();
+    const auto* const index =
+        node.op_type() == "Gather" && node.input_size() == 2 ? m_reading.constant(node.input(1)) : nullptr;
     return index && index->dims_size() == 0;
+  }
+
+  std::optional<std::int64_t> squeezedAxis(const ::onnx::NodeProto& squeeze) const {
+    const auto* const attribute = findAttribute(squeeze, "axes");
+    if (attribute) return attribute->ints_size() == 1 ? std::optional(attribute->ints(0)) : std::nullopt;
+    const auto axes = m_reading.integers(inputOf(squeeze, 1));
+    return axes && axes->size() == 1 ? std::optional(axes->front()) : std::nullopt;
   }
 
   /// Tensors that a norm reads, as far as rows are computed alike.
@@ -85,9 +96,13 @@ class SinkingTransposes {
     for (int position = m_graph.node_size() - 1; position >= 0; --position) {
       const ::onnx::NodeProto& node = m_graph.node(position);
       const bool isNorm = isReduction(node) || isWholeNorm(node);
-      const bool isOnWay = node.output_size() > 0 && m_normed.contains(node.output(0));
+      const bool isOnWay = isNormed(node);
       if ((isNorm || isOnWay) && isByRow(node)) m_normed.insert(node.input().begin(), node.input().end());
     }
+  }
+
+  bool isNormed(const ::onnx::NodeProto& node) const {
+    return std::ranges::any_of(node.output(), [&](const std::string& output) { return m_normed.contains(output); });
   }
 
   /// Is it a number, or one for each column?
@@ -104,7 +119,8 @@ class SinkingTransposes {
     for (const std::string& input : node.input()) {
       const auto found = m_turned.find(input);
       if (found == m_turned.end()) {
-        if (input.empty() || isPart(node) || isSameForRows(input) || (isReduction(node) && common)) continue;
+        if (input.empty() || isSameForRows(input) || (common && (isReduction(node) || isPart(node) || isSplit(node))))
+          continue;
         return std::nullopt;
       }
       if (common && common->order != found->second.order) return std::nullopt;
@@ -121,21 +137,21 @@ class SinkingTransposes {
       return false;
     }
     std::optional<Turned> common = isByRow(node) ? commonOf(node) : std::nullopt;
-    if (!common || !(common->isOfNorm || m_normed.contains(node.output(0)) || isReduction(node) || isWholeNorm(node)))
-      return false;
-    common->isOfNorm = common->isOfNorm || isReduction(node) || isWholeNorm(node);
-    ::onnx::NodeProto& before = *m_nodes.Add();
-    before = node;
+    const bool isNorm = isReduction(node) || isWholeNorm(node);
+    if (!common || !(common->isOfNorm || isNorm || isNormed(node))) return false;
+    common->isOfNorm = common->isOfNorm || isNorm;
+    ::onnx::NodeProto before = node;
     for (std::string& input : *before.mutable_input())
       if (const auto turned = m_turned.find(input); turned != m_turned.end()) input = turned->second.base;
-    before.set_output(0, node.output(0) + "/turned");
-    if (isPart(node) && !leaveOutAxis(before, *common)) {
-      m_nodes.RemoveLast();
-      return false;
+    for (std::string& output : *before.mutable_output()) output += "/turned";
+    if (isSplit(node) && !moveAxis(before, *common)) return false;
+    if (isPart(node) && !leaveOutAxis(before, *common)) return false;
+    *m_nodes.Add() = before;
+    for (int i = 0; i < node.output_size(); ++i) {
+      common->base = before.output(i);
+      addTranspose(node, node.output(i), *common);
+      m_turned.insert_or_assign(node.output(i), *common);
     }
-    common->base = before.output(0);
-    addTranspose(node, *common);
-    m_turned.insert_or_assign(node.output(0), *common);
     ++m_numSunk;
     return true;
   }
@@ -148,29 +164,65 @@ class SinkingTransposes {
                               Turned{node.input(0), Permutation(order->ints().begin(), order->ints().end())});
   }
 
-  /// Takes the part along the axis where it was before the transpose. False: it is one of the last axis.
-  static bool leaveOutAxis(::onnx::NodeProto& gather, Turned& turned) {
+  /// Where the axis was before the transpose. Nothing: it is the last one, or none.
+  static std::optional<std::int64_t> axisBefore(std::int64_t axis, const Turned& turned) {
     const auto rank = static_cast<std::int64_t>(turned.order.size());
-    std::int64_t axis = integerOf(gather, "axis", 0);
     axis += axis < 0 ? rank : 0;
-    if (axis < 0 || axis >= rank - 1) return false;
-    const std::int64_t before = turned.order[static_cast<std::size_t>(axis)];
-    turned.order.erase(turned.order.begin() + axis);
-    for (std::int64_t& each : turned.order) each -= each > before ? 1 : 0;
-    gather.clear_attribute();
-    ::onnx::AttributeProto& attribute = *gather.add_attribute();
+    return axis >= 0 && axis < rank - 1 ? std::optional(turned.order[static_cast<std::size_t>(axis)]) : std::nullopt;
+  }
+
+  static void setAxis(::onnx::NodeProto& node, std::int64_t axis) {
+    auto& attributes = *node.mutable_attribute();
+    attributes.erase(
+        std::remove_if(attributes.begin(), attributes.end(), [](const auto& each) { return each.name() == "axis"; }),
+        attributes.end());
+    ::onnx::AttributeProto& attribute = *node.add_attribute();
     attribute.set_name("axis");
     attribute.set_type(::onnx::AttributeProto::INT);
-    attribute.set_i(before);
+    attribute.set_i(axis);
+  }
+
+  static bool moveAxis(::onnx::NodeProto& split, const Turned& turned) {
+    const auto axis = axisBefore(integerOf(split, "axis", 0), turned);
+    if (axis) setAxis(split, *axis);
+    return axis.has_value();
+  }
+
+  /// Takes the part where its axis was before the transpose. False: it is one of the last axis.
+  bool leaveOutAxis(::onnx::NodeProto& part, Turned& turned) const {
+    const bool isSqueeze = part.op_type() == "Squeeze";
+    const auto axis = axisBefore(isSqueeze ? *squeezedAxis(part) : integerOf(part, "axis", 0), turned);
+    if (!axis) return false;
+    std::erase(turned.order, *axis);
+    for (std::int64_t& each : turned.order) each -= each > *axis ? 1 : 0;
+    if (isSqueeze) {  // as a Gather, which has its axis as an attribute in all opsets
+      part.set_op_type("Gather");
+      part.clear_attribute();
+      while (part.input_size() > 1) part.mutable_input()->RemoveLast();
+      part.add_input(zero());
+    }
+    setAxis(part, *axis);
     return true;
   }
 
-  void addTranspose(const ::onnx::NodeProto& node, const Turned& turned) {
+  /// The name of a constant, the index of the first.
+  std::string zero() const {
+    static constexpr const char* kName = "/turned/zero";
+    if (std::ranges::none_of(m_graph.initializer(), [](const auto& each) { return each.name() == kName; })) {
+      ::onnx::TensorProto& tensor = *m_graph.add_initializer();
+      tensor.set_name(kName);
+      tensor.set_data_type(::onnx::TensorProto::INT64);
+      tensor.add_int64_data(0);
+    }
+    return kName;
+  }
+
+  void addTranspose(const ::onnx::NodeProto& node, const std::string& output, const Turned& turned) {
     ::onnx::NodeProto& transpose = *m_nodes.Add();
     transpose.set_op_type("Transpose");
     transpose.set_name(node.name() + "/turned");
     transpose.add_input(turned.base);
-    transpose.add_output(node.output(0));
+    transpose.add_output(output);
     ::onnx::AttributeProto& order = *transpose.add_attribute();
     order.set_name("perm");
     order.set_type(::onnx::AttributeProto::INTS);
