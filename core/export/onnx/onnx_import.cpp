@@ -202,6 +202,11 @@ Result<ImportedPipeline> importGraph(::onnx::ModelProto& model, std::string_view
                                      const OnnxImportOptions& options) {
   OnnxPreparation prepared(model, options.extents);
   prepared.prepare();
+  const auto isFused = [](const ::onnx::NodeProto& node) { return node.op_type() == "FusedMatMul"; };
+  if (std::ranges::any_of(model.graph().node(), isFused)) {  // one with a transposed factor of any rank
+    splitFusedNodes(*model.mutable_graph(), standardOpset(model.opset_import()));
+    prepared.prepare();
+  }
   if (Result<void> known = checkExtents(prepared, options.extents); !known) return known.error();
   foldConstants(*model.mutable_graph(), options.folder);
   Misfits known;
