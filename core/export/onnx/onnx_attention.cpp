@@ -189,6 +189,12 @@ class Rewriter {
     setNumbers(parts, layout, *numGroups, attributes);
     std::string ports = "x,k,v";
     if (inputs.size() > 3) ports += ",core_attention_bias";
+    if (!parts.sinks.empty()) {
+      if (std::ssize(parts.sinks) != layout.heads) return refuse(parts.output, "it does not have one sink a head");
+      attributes["softmax_type"] = "learnable";
+      inputs.push_back(addSinks(made + "_sinks", parts.sinks));
+      ports += fmt::format(",{}", kSinksPort);
+    }
     const Shape stored =
         layout.isSbhd ? Shape{S, layout.batch, layout.heads * Dv} : Shape{layout.batch, S, layout.heads * Dv};
     if (parts.isMerged && m_views.extents(parts.output) == stored) {
@@ -203,6 +209,14 @@ class Rewriter {
     if (setResult(parts.output, made, layout, S, Dv, before)) return true;
     m_nodes.removeLast();
     return refuse(parts.output, "TransformerEngine does not support the order of its axes");
+  }
+
+  std::string addSinks(const std::string& name, const std::vector<double>& sinks) {
+    ::onnx::TensorProto tensor;
+    tensor.set_data_type(::onnx::TensorProto::FLOAT);
+    tensor.add_dims(std::ssize(sinks));
+    for (const double sink : sinks) tensor.add_float_data(static_cast<float>(sink));
+    return m_nodes.addConstant(name, tensor);
   }
 
   /// Heads of keys and values. Nothing: they are repeated in another way.

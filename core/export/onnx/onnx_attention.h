@@ -17,6 +17,8 @@ namespace fuseline {
 /// The domain of nodes that stand for ops of Fuseline. Their attributes: "attributes", those of the op in JSON;
 /// "ports", the names of those that the inputs go to; "note".
 inline constexpr const char* kFuselineDomain = "fuseline";
+/// A parameter of attention in the list of ports: its input is a constant of the model.
+inline constexpr const char* kSinksPort = "softmax_offset";
 
 struct AttentionRewriteOptions {
   std::map<std::string, std::int64_t> symbols = {};  // defaults

@@ -277,11 +277,13 @@ class AttentionNodesOf {
     const OnnxValue sink =
         isLearned ? m_graph.add("Reshape", {m_graph.parameter(), m_graph.integers({1, m_form.heads, 1, 1})}, "sink")
                   : m_graph.numbers("sink", {1, 1, 1, 1}, {0.0F});
-    const OnnxValue column =
-        m_graph.add("Expand", {sink, m_graph.integers({m_layouts.q.batch, m_form.heads, numQueries(), 1})}, "sinks");
+    const OnnxValue extents = m_graph.add("Shape", {scores}, "extents");
+    const OnnxValue rows = m_graph.add("Slice", {extents, m_graph.integers({0}), m_graph.integers({3})}, "rows");
+    const OnnxValue shape = m_graph.add("Concat", {rows, m_graph.integers({1})}, "column", {{"axis", std::int64_t{0}}});
+    const OnnxValue column = m_graph.add("Expand", {sink, shape}, "sinks");
     const OnnxValue all = m_graph.add("Concat", {scores, column}, "with_sink", {{"axis", std::int64_t{-1}}});
     const OnnxValue p = m_graph.add("Softmax", {all}, "probabilities", {{"axis", std::int64_t{-1}}});
-    return m_graph.add("Slice", {p, m_graph.integers({0}), m_graph.integers({numKeys()}), m_graph.integers({-1})},
+    return m_graph.add("Slice", {p, m_graph.integers({0}), m_graph.integers({-1}), m_graph.integers({-1})},
                        "without_sink");
   }
 

@@ -25,9 +25,12 @@ class AttentionSearch {
 
   /// product: of probabilities and values.
   std::optional<AttentionParts> inPieces(const ::onnx::NodeProto& product) {
-    const auto* const softmax = softmaxOf(inputOf(product, 0), 0);
+    const auto* const slice = withoutLastColumn(inputOf(product, 0));
+    const auto* const softmax = softmaxOf(slice ? inputOf(*slice, 0) : inputOf(product, 0), 0);
     if (!softmax) return std::nullopt;
-    std::optional<Scores> scores = scoresAt(inputOf(*softmax, 0), 0);
+    const auto* const joined = slice ? joinedWithSinks(inputOf(*softmax, 0)) : nullptr;
+    if (slice && !joined) return std::nullopt;
+    std::optional<Scores> scores = scoresAt(inputOf(joined ? *joined : *softmax, 0), 0);
     if (!scores) return std::nullopt;
     const auto made = m_views.extents(scores->product);
     const Shape* const repeats = made ? &*made : nullptr;
@@ -42,6 +45,7 @@ class AttentionSearch {
       parts.scale = scores->scale * scores->innerScale * factor;
     }
     parts.steps = std::move(scores->steps);
+    if (joined) parts.sinks = sinksOf(*joined);
     parts.scores = scores->product;
     parts.output = product.output(0);
     return parts.v.view.factor == 1.0 ? std::optional(std::move(parts)) : std::nullopt;
@@ -238,6 +242,46 @@ class AttentionSearch {
     if (!lengths) return std::nullopt;
     return std::ranges::all_of(lengths->values,
                                [&](double last) { return last + 1.0 == static_cast<double>((*shape)[1]); });
+  }
+
+  // ---- sinks: scores of a column that no value belongs to
+
+  /// The node that leaves it out behind the softmax.
+  const ::onnx::NodeProto* withoutLastColumn(const std::string& tensor) const {
+    const auto* const slice = m_reading.makerOf("Slice", tensor);
+    const auto before = slice ? m_views.extents(inputOf(*slice, 0)) : std::nullopt, after = m_views.extents(tensor);
+    if (!before || !after || before->empty() || before->size() != after->size()) return nullptr;
+    const bool isRest = std::equal(before->begin(), before->end() - 1, after->begin());
+    const auto starts = m_reading.integers(inputOf(*slice, 1)), ends = m_reading.integers(inputOf(*slice, 2));
+    const bool isFirst = starts && ends && *starts == Shape{0} && ends->size() == 1;
+    return isRest && isFirst && (ends->front() == -1 || after->back() + 1 == before->back()) ? slice : nullptr;
+  }
+
+  /// The Concat of scores and sinks that a softmax reads, from which its largest element may be subtracted.
+  const ::onnx::NodeProto* joinedWithSinks(std::string tensor) const {
+    if (const auto* const difference = m_reading.makerOf("Sub", tensor)) {
+      const auto* const largest = m_reading.makerOf("ReduceMax", inputOf(*difference, 1));
+      if (!largest || m_reading.source(inputOf(*largest, 0)) != m_reading.source(inputOf(*difference, 0)))
+        return nullptr;
+      tensor = inputOf(*difference, 0);
+    }
+    const auto* const concat = m_reading.makerOf("Concat", tensor);
+    const bool isOfTwo = concat && concat->input_size() == 2 &&
+                         m_reading.axisFromEnd(concat->output(0), integerOf(*concat, "axis", 0)) == -1;
+    return isOfTwo && !sinksOf(*concat).empty() ? concat : nullptr;
+  }
+
+  /// Of [batch, heads, queries, 1], where they are alike for all but heads. Empty: a run computes them.
+  std::vector<double> sinksOf(const ::onnx::NodeProto& concat) const {
+    const auto numbers = m_numbers.of(inputOf(concat, 1));
+    if (!numbers || numbers->shape.size() != 4 || numbers->shape[3] != 1 || numbers->values.empty()) return {};
+    const std::int64_t heads = numbers->shape[1], rows = numbers->shape[2];
+    std::vector<double> sinks;
+    for (std::int64_t head = 0; head < heads; ++head)
+      sinks.push_back(numbers->values[static_cast<std::size_t>(head * rows)]);
+    for (std::size_t i = 0; i < numbers->values.size(); ++i)
+      if (numbers->values[i] != sinks[i / static_cast<std::size_t>(rows) % sinks.size()]) return {};
+    return sinks;
   }
 
   // ---- from probabilities to scores

@@ -42,6 +42,7 @@ struct AttentionParts {
   double scale = 1.0;
   double softcap = 0.0;  // 0: none
   std::vector<ScoreStep> steps = {};
+  std::vector<double> sinks = {};    // by head; empty: none
   std::string scores = {};           // the first scores, [.., Sq, Sk]; empty where no tensor has them
   std::string output = {};           // [.., Sq, Dv], or [B, Sq, H * Dv]
   bool isMerged = false;             // the latter

@@ -30,7 +30,13 @@ Found wholeOperation(Reading graph, Name tensor) {
   const std::vector<std::string> ports = portsOf(textOf(*node, "ports", "x"));
   if (!found.attributes.is_object() || ports.size() != static_cast<std::size_t>(node->input_size()))
     return std::nullopt;
-  for (std::size_t i = 0; i < ports.size(); ++i) found.inputs.emplace_back(ports[i], node->input(static_cast<int>(i)));
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    const std::string& input = node->input(static_cast<int>(i));
+    if (ports[i] == kSinksPort)
+      found.weights.push_back({.parameter = ports[i], .constant = weight(graph, input), .isSpread = true});
+    else
+      found.inputs.emplace_back(ports[i], input);
+  }
   return found;
 }
 

@@ -35,8 +35,8 @@ class OnnxNumbers {
   }
   /// Nothing where the graph does not say it.
   std::optional<Shape> extents(const std::string& tensor) const;
-  /// The same graph with every symbol twice as large, or three times where another has its value, and so on: values that
-  /// follow from extents differ. nullptr: it has no symbols.
+  /// The same graph with every symbol twice as large, or three times where another has its value, and so on: values
+  /// that follow from extents differ. nullptr: it has no symbols.
   OnnxNumbers* atOtherExtents();
 
  private:

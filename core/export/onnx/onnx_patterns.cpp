@@ -213,10 +213,11 @@ std::string noteOf(Reading graph, const Product& product) {
   const bool isWeightCoded = product.matrix.codes.has_value(),
              isInputCoded = product.isInputQuantized || graph.isRequantized(product.x);
   if (!isWeightCoded && !isInputCoded) return {};
-  return fmt::format("{} quantized in the model, but in high precision and full range here. Choose a recipe to quantize.",
-                     isWeightCoded && isInputCoded ? "x and the weight are"
-                     : isWeightCoded               ? "the weight is"
-                                                   : "x is");
+  return fmt::format(
+      "{} quantized in the model, but in high precision and full range here. Choose a recipe to quantize.",
+      isWeightCoded && isInputCoded ? "x and the weight are"
+      : isWeightCoded               ? "the weight is"
+                                    : "x is");
 }
 
 Found linear(Reading graph, Name tensor) {

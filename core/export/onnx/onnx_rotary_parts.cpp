@@ -77,6 +77,33 @@ class RotarySearch {
     return std::nullopt;
   }
 
+  /// First x cos - y sin, then y cos + x sin, for the halves x and y of a head.
+  std::optional<RotaryParts> inHalves(const ::onnx::NodeProto& concat) {
+    if (concat.input_size() != 2 || m_reading.axisFromEnd(concat.output(0), integerOf(concat, "axis", 0)) != -1)
+      return std::nullopt;
+    const auto *const difference = m_reading.makerOf("Sub", concat.input(0)), *const sum = m_reading.makerOf(
+                                                                                  "Add", concat.input(1));
+    const auto xCos = difference ? byTable(inputOf(*difference, 0)) : std::nullopt,
+               ySin = difference ? byTable(inputOf(*difference, 1)) : std::nullopt;
+    if (!xCos || !ySin || !sum || !areProducts(*sum, {ySin->tensor, xCos->table, {}}, {xCos->tensor, ySin->table, {}}))
+      return std::nullopt;
+    auto x = m_views.of(xCos->tensor);
+    const auto y = m_views.of(ySin->tensor);
+    if (!x || !y || x->axes.empty() || x->axes.size() != y->axes.size() || x->axes.back().size() != 1)
+      return std::nullopt;
+    ViewFactor& last = x->axes.back().front();
+    const bool goesOn = y->base == x->base && y->axes == x->axes && y->offset == x->offset + last.extent * last.stride;
+    const auto tokens = axisOfTokens(*xCos->table, x->axes.size());
+    if (!goesOn || !tokens || xCos->table->shape != ySin->table->shape || xCos->table->shape.back() != last.extent)
+      return std::nullopt;
+    AngleTable table = narrowTable(*xCos, *ySin, *tokens - (x->axes.size() - xCos->table->shape.size()));
+    last.extent *= 2;
+    RotaryParts found{.x = *x, .tokens = *tokens, .output = concat.output(0)};
+    found.attributes["interleaved"] = false;
+    setWidth(found, last.extent);
+    return fit(found, table) ? std::optional(std::move(found)) : std::nullopt;
+  }
+
   /// Rotated channels, then those that pass.
   std::optional<RotaryParts> partial(const ::onnx::NodeProto& concat) {
     if (concat.input_size() != 2 || m_reading.axisFromEnd(concat.output(0), integerOf(concat, "axis", 0)) != -1)
@@ -140,6 +167,34 @@ class RotarySearch {
         return ByTable{inputOf(*node, 1 - table), numbers, inputOf(*node, table)};
     }
     return std::nullopt;
+  }
+
+  /// Are these the terms of the sum, in any order?
+  bool areProducts(const ::onnx::NodeProto& sum, const ByTable& one, const ByTable& other) {
+    const auto isProduct = [&](const std::string& tensor, const ByTable& wanted) {
+      const auto found = byTable(tensor);
+      return found && m_reading.source(found->tensor) == m_reading.source(wanted.tensor) &&
+             found->table->shape == wanted.table->shape && found->table->values == wanted.table->values;
+    };
+    return (isProduct(inputOf(sum, 0), one) && isProduct(inputOf(sum, 1), other)) ||
+           (isProduct(inputOf(sum, 0), other) && isProduct(inputOf(sum, 1), one));
+  }
+
+  /// Each pair has its cosine and sine once. axis: of the rows.
+  AngleTable narrowTable(const ByTable& cosines, const ByTable& sines, std::size_t axis) const {
+    const Shape& shape = cosines.table->shape;
+    AngleTable table{.rows = shape[axis],
+                     .pairs = shape.back(),
+                     .tolerance = toleranceOf(cosines.name),
+                     .rounding = std::max(roundingOf(*cosines.table), roundingOf(*sines.table))};
+    std::int64_t stride = 1;
+    for (std::size_t i = axis + 1; i < shape.size(); ++i) stride *= shape[i];
+    for (std::int64_t row = 0; row < table.rows; ++row)
+      for (std::int64_t m = 0; m < table.pairs; ++m) {
+        table.cosines.push_back(cosines.table->values[static_cast<std::size_t>(row * stride + m)]);
+        table.sines.push_back(sines.table->values[static_cast<std::size_t>(row * stride + m)]);
+      }
+    return table;
   }
 
   std::optional<std::string> negated(const std::string& tensor) const {
@@ -306,7 +361,76 @@ class RotarySearch {
         if (matches(found.attributes, table)) return true;
       }
     }
-    return fitLlama3(found, table, frequency(std::min<std::int64_t>(1, table.pairs - 1)));
+    return fitLlama3(found, table, frequency(std::min<std::int64_t>(1, table.pairs - 1))) || fitYarn(found, table) ||
+           fitByPair(found, table);
+  }
+
+  static void leaveOutScaling(RotaryParts& found) {
+    for (const char* const name : {"rope_type", "factor", "original_max_position_embeddings", "truncate",
+                                   "attention_factor", "short_factor", "long_factor"})
+      found.attributes.erase(name);
+  }
+
+  /// Factor of all sines and cosines.
+  static double magnitudeOf(const AngleTable& table) {
+    return rounded(std::hypot(table.cosines.front(), table.sines.front()), 7);
+  }
+
+  /// The numbers that GPT-OSS, DeepSeek-V3 and Qwen are published with.
+  static bool fitYarn(RotaryParts& found, const AngleTable& table) {
+    struct Published {
+      double base, factor;
+      std::int64_t length;
+      bool isTruncated;
+    };
+    for (const Published each : {Published{150000.0, 32.0, 4096, false}, Published{10000.0, 40.0, 4096, true},
+                                 Published{1e6, 4.0, 32768, true}, Published{1e6, 4.0, 40960, true}}) {
+      leaveOutScaling(found);
+      found.attributes.update({{"rope_type", "yarn"},
+                               {"factor", each.factor},
+                               {"rotary_base", each.base},
+                               {"original_max_position_embeddings", each.length}});
+      if (!each.isTruncated) found.attributes["truncate"] = false;
+      const double magnitude = magnitudeOf(table), usual = 0.1 * std::log(each.factor) + 1.0;
+      if (std::abs(magnitude - usual) > table.tolerance) found.attributes["attention_factor"] = magnitude;
+      if (matches(found.attributes, table)) return true;
+    }
+    return false;
+  }
+
+  /// Any other frequencies, by what divides those of the usual base.
+  static bool fitByPair(RotaryParts& found, const AngleTable& table) {
+    constexpr double kBase = 10000.0;
+    std::string factors;
+    for (std::int64_t m = 0; m < table.pairs; ++m) {
+      const double usual = std::pow(kBase, -static_cast<double>(m) / static_cast<double>(table.pairs));
+      const double frequency = frequencyOf(table, m);
+      if (!(frequency > 0.0)) return false;
+      factors += fmt::format("{}{:.9g}", m == 0 ? "" : ", ", usual / frequency);
+    }
+    leaveOutScaling(found);
+    found.attributes.update({{"rope_type", "longrope"},
+                             {"factor", 1.0},
+                             {"rotary_base", kBase},
+                             {"original_max_position_embeddings", table.rows},
+                             {"short_factor", factors},
+                             {"long_factor", factors},
+                             {"attention_factor", magnitudeOf(table)}});
+    return matches(found.attributes, table);
+  }
+
+  /// Radians by row, from the first two rows and corrected by all others.
+  static double frequencyOf(const AngleTable& table, std::int64_t m) {
+    const auto angle = [&](std::int64_t row) {
+      const auto at = static_cast<std::size_t>(row * table.pairs + m);
+      return std::atan2(table.sines[at], table.cosines[at]);
+    };
+    double frequency = 0.0;
+    for (std::int64_t row = 1; row < table.rows; ++row) {
+      const auto rows = static_cast<double>(row);
+      frequency += std::remainder(angle(row) - angle(0) - frequency * rows, 2.0 * std::numbers::pi) / rows;
+    }
+    return frequency;
   }
 
   /// Small angles of a quantized table are 0, and say nothing of the base.
@@ -320,7 +444,7 @@ class RotarySearch {
 
   /// The numbers that models of the Llama 3 family are published with.
   static bool fitLlama3(RotaryParts& found, const AngleTable& table, double second) {
-    for (const char* const name : {"rope_type", "factor"}) found.attributes.erase(name);
+    leaveOutScaling(found);
     if (table.pairs < 2) return false;
     const double base = std::pow(second, -static_cast<double>(table.pairs));
     found.attributes["rope_type"] = "llama3";
@@ -363,13 +487,14 @@ class RotarySearch {
     const std::vector<double> frequencies = rotaryFrequencies(attributes, table.rows);
     if (static_cast<std::int64_t>(frequencies.size()) != table.pairs) return false;
     const auto offset = given.value("offset", std::int64_t{0});
+    const double magnitude = rotaryAttentionFactor(attributes);
     for (std::int64_t row = 0; row < table.rows; ++row)
       for (std::int64_t m = 0; m < table.pairs; ++m) {
         const double turn = static_cast<double>(row + offset) * frequencies[static_cast<std::size_t>(m)];
         const double tolerance = table.tolerance + 1.01 * table.rounding + 3e-7 * turn;  // angles are f32
         const auto at = static_cast<std::size_t>(row * table.pairs + m);
-        if (!(std::abs(table.cosines[at] - std::cos(turn)) <= tolerance)) return false;
-        if (!(std::abs(table.sines[at] - std::sin(turn)) <= tolerance)) return false;
+        if (!(std::abs(table.cosines[at] - magnitude * std::cos(turn)) <= tolerance)) return false;
+        if (!(std::abs(table.sines[at] - magnitude * std::sin(turn)) <= tolerance)) return false;
       }
     return true;
   }
@@ -387,7 +512,10 @@ std::optional<RotaryParts> rotaryAt(const OnnxReading& reading, OnnxViews& views
   if (node.output_size() == 0) return std::nullopt;
   if (node.op_type() == "RotaryEmbedding") return search.whole(node);
   if (!node.domain().empty() && node.domain() != "ai.onnx") return std::nullopt;
-  if (node.op_type() == "Concat") return search.partial(node);
+  if (node.op_type() == "Concat") {
+    auto partial = search.partial(node);
+    return partial ? partial : search.inHalves(node);
+  }
   return node.op_type() == "Add" ? search.inSum(node) : std::nullopt;
 }
 
