@@ -192,7 +192,7 @@ class Rewriter {
     if (!parts.sinks.empty()) {
       if (std::ssize(parts.sinks) != layout.heads) return refuse(parts.output, "it does not have one sink a head");
       attributes["softmax_type"] = "learnable";
-      inputs.push_back(addSinks(made + "_sinks", parts.sinks));
+      inputs.push_back(m_nodes.addNumbers(made + "_sinks", parts.sinks));
       ports += fmt::format(",{}", kSinksPort);
     }
     const Shape stored =
@@ -209,14 +209,6 @@ class Rewriter {
     if (setResult(parts.output, made, layout, S, Dv, before)) return true;
     m_nodes.removeLast();
     return refuse(parts.output, "TransformerEngine does not support the order of its axes");
-  }
-
-  std::string addSinks(const std::string& name, const std::vector<double>& sinks) {
-    ::onnx::TensorProto tensor;
-    tensor.set_data_type(::onnx::TensorProto::FLOAT);
-    tensor.add_dims(std::ssize(sinks));
-    for (const double sink : sinks) tensor.add_float_data(static_cast<float>(sink));
-    return m_nodes.addConstant(name, tensor);
   }
 
   /// Heads of keys and values. Nothing: they are repeated in another way.
@@ -361,14 +353,6 @@ class Rewriter {
     return rank == 4 || rank == 3 ? std::optional((*output)[rank - 2]) : std::nullopt;
   }
 
-  std::string addIntegers(const std::string& name, const std::vector<std::int64_t>& values) {
-    ::onnx::TensorProto tensor;
-    tensor.set_data_type(::onnx::TensorProto::INT64);
-    tensor.add_dims(std::ssize(values));
-    for (const std::int64_t value : values) tensor.add_int64_data(value);
-    return m_nodes.addConstant(name, tensor);
-  }
-
   /// The shape [1, 1, rows, 1], with the rows of a run where an input of the model has as many. extent: in OnnxViews.
   std::string shapeOfRows(const std::string& name, std::int64_t extent, std::int64_t rows) {
     for (const auto& input : m_graph.input()) {
@@ -377,16 +361,18 @@ class Rewriter {
       if (extent < kLeastPrime || !extents || axis == extents->end()) continue;
       const std::int64_t first = axis - extents->begin();
       m_nodes.add("Shape", {input.name()}, name + "_of_input");
-      const std::string begin = addIntegers(name + "_begin", {first}), end = addIntegers(name + "_end", {first + 1});
+      const std::string begin = m_nodes.addIntegers(name + "_begin", {first}),
+                        end = m_nodes.addIntegers(name + "_end", {first + 1});
       m_nodes.add("Slice", {name + "_of_input", begin, end}, name + "_rows");
-      const std::string ones = addIntegers(name + "_ones", {1, 1}), one = addIntegers(name + "_one", {1});
+      const std::string ones = m_nodes.addIntegers(name + "_ones", {1, 1}),
+                        one = m_nodes.addIntegers(name + "_one", {1});
       ::onnx::AttributeProto& attribute = *m_nodes.add("Concat", {ones, name + "_rows", one}, name).add_attribute();
       attribute.set_name("axis");
       attribute.set_type(::onnx::AttributeProto::INT);
       attribute.set_i(0);
       return name;
     }
-    return addIntegers(name, {1, 1, rows, 1});
+    return m_nodes.addIntegers(name, {1, 1, rows, 1});
   }
 
   std::string expanded(const std::string& bias, const Shape& wanted, std::int64_t rows, const AttentionParts& parts) {

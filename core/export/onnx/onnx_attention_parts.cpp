@@ -271,7 +271,7 @@ class AttentionSearch {
     return isOfTwo && !sinksOf(*concat).empty() ? concat : nullptr;
   }
 
-  /// Of [batch, heads, queries, 1], where they are alike for all but heads. Empty: a run computes them.
+  /// Sinks in [batch, heads, queries, 1] that are alike for all but heads. Empty: a run computes them.
   std::vector<double> sinksOf(const ::onnx::NodeProto& concat) const {
     const auto numbers = m_numbers.of(inputOf(concat, 1));
     if (!numbers || numbers->shape.size() != 4 || numbers->shape[3] != 1 || numbers->values.empty()) return {};

@@ -147,6 +147,22 @@ std::string OnnxNewNodes::addNumber(const std::string& name, float number) {
   return addConstant(name, tensor);
 }
 
+std::string OnnxNewNodes::addNumbers(const std::string& name, const std::vector<double>& numbers) {
+  ::onnx::TensorProto tensor;
+  tensor.set_data_type(::onnx::TensorProto::FLOAT);
+  tensor.add_dims(std::ssize(numbers));
+  for (const double number : numbers) tensor.add_float_data(static_cast<float>(number));
+  return addConstant(name, tensor);
+}
+
+std::string OnnxNewNodes::addIntegers(const std::string& name, const std::vector<std::int64_t>& integers) {
+  ::onnx::TensorProto tensor;
+  tensor.set_data_type(::onnx::TensorProto::INT64);
+  tensor.add_dims(std::ssize(integers));
+  for (const std::int64_t integer : integers) tensor.add_int64_data(integer);
+  return addConstant(name, tensor);
+}
+
 void OnnxNewNodes::insertBehindInput(int position, OnnxNode node) {
   auto& added = m_added[position];
   const auto maker = std::ranges::find_if(added, [&](const OnnxNode& each) { return each.output(0) == node.input(0); });

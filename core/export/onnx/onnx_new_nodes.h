@@ -31,6 +31,8 @@ class OnnxNewNodes {
                          const Json& attributes, const std::string& ports, const std::string& note = {});
   std::string addConstant(const std::string& name, const ::onnx::TensorProto& tensor);
   std::string addNumber(const std::string& name, float number);
+  std::string addNumbers(const std::string& name, const std::vector<double>& numbers);  // in float32
+  std::string addIntegers(const std::string& name, const std::vector<std::int64_t>& integers);
   /// A transpose of axes.
   void addTranspose(const std::string& tensor, const std::string& output, const std::vector<std::int64_t>& order);
   /// The tensor itself where it has this shape.

@@ -1,31 +1,17 @@
-// The base of the angles is what the table says, rounded to few digits, and then every element is compared.
+// Sums and differences of products with tables that are known.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_rotary_parts.h"
 
-#include "core/ops/catalog.h"
-#include "core/ops/rotary_form.h"
+#include "core/export/onnx/import/rotary_fit.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <iterator>
-#include <numbers>
 #include <set>
-
-#include <fmt/format.h>
 
 namespace fuseline {
 
 namespace {
-
-/// Cosines and sines, [positions, pairs].
-struct AngleTable {
-  std::int64_t rows = 0, pairs = 0;
-  std::vector<double> cosines, sines;
-  double tolerance = 0.0;  // of an element, by the dtype it was written in
-  double rounding = 0.0;   // of an element that was quantized; 0: it was not
-};
 
 constexpr int kMostSteps = 16;
 constexpr double kCoarsest = 0.02;
@@ -101,7 +87,7 @@ class RotarySearch {
     RotaryParts found{.x = *x, .tokens = *tokens, .output = concat.output(0)};
     found.attributes["interleaved"] = false;
     setWidth(found, last.extent);
-    return fit(found, table) ? std::optional(std::move(found)) : std::nullopt;
+    return fitRotary(found.attributes, table) ? std::optional(std::move(found)) : std::nullopt;
   }
 
   /// Rotated channels, then those that pass.
@@ -154,7 +140,7 @@ class RotarySearch {
     RotaryParts found{.x = *view, .tokens = tokens, .output = node.output(0)};
     found.attributes["interleaved"] = integerOf(node, "interleaved", 0) != 0;
     setWidth(found, rotated);
-    return fit(found, table) ? std::optional(std::move(found)) : std::nullopt;
+    return fitRotary(found.attributes, table) ? std::optional(std::move(found)) : std::nullopt;
   }
 
  private:
@@ -253,7 +239,7 @@ class RotarySearch {
     RotaryParts found{.x = x, .tokens = *tokens, .output = output};
     found.attributes["interleaved"] = isInterleaved;
     setWidth(found, R);
-    return fit(found, table) ? std::optional(std::move(found)) : std::nullopt;
+    return fitRotary(found.attributes, table) ? std::optional(std::move(found)) : std::nullopt;
   }
 
   static void setWidth(RotaryParts& found, std::int64_t rotated) {
@@ -328,173 +314,6 @@ class RotarySearch {
           table.cosines.push_back(cosines.values[static_cast<std::size_t>(row * table.pairs + m)]);
           table.sines.push_back(sines.values[static_cast<std::size_t>(row * table.pairs + m)]);
         }
-      }
-    return true;
-  }
-
-  // ---- what computes the table
-
-  /// Fills in offset, base and scaling.
-  static bool fit(RotaryParts& found, const AngleTable& table) {
-    if (table.rows < 2 || table.pairs < 1 || table.cosines.empty()) return false;
-    const auto angle = [&](std::int64_t row, std::int64_t m) {
-      const auto at = static_cast<std::size_t>(row * table.pairs + m);
-      return std::atan2(table.sines[at], table.cosines[at]);
-    };
-    const auto frequency = [&](std::int64_t m) {
-      const double turn = angle(1, m) - angle(0, m);
-      return turn < 0.0 ? turn + 2.0 * std::numbers::pi : turn;
-    };
-    const double offset = std::round(angle(0, 0) / std::max(frequency(0), 1e-9));
-    if (!(offset >= 0.0 && offset < 1e6)) return false;
-    if (offset > 0.0) found.attributes["offset"] = static_cast<std::int64_t>(offset);
-    if (table.rounding > 0.0 && fitCommon(found, table)) return true;
-    const auto R = static_cast<double>(2 * table.pairs);
-    const double first = frequency(0);
-    double base = 10000.0;
-    if (table.pairs > 1) base = std::pow(frequency(table.pairs - 1) / first, -R / (R - 2.0));
-    for (const bool isScaled : {false, true}) {
-      if (isScaled && first > 1.0 - 1e-4) continue;
-      if (isScaled) found.attributes["rope_type"] = "linear", found.attributes["factor"] = rounded(1.0 / first, 6);
-      for (int digits = 1; digits <= 9; ++digits) {
-        found.attributes["rotary_base"] = rounded(base, digits);
-        if (matches(found.attributes, table)) return true;
-      }
-    }
-    return fitLlama3(found, table, frequency(std::min<std::int64_t>(1, table.pairs - 1))) || fitYarn(found, table) ||
-           fitByPair(found, table);
-  }
-
-  static void leaveOutScaling(RotaryParts& found) {
-    for (const char* const name : {"rope_type", "factor", "original_max_position_embeddings", "truncate",
-                                   "attention_factor", "short_factor", "long_factor"})
-      found.attributes.erase(name);
-  }
-
-  /// Factor of all sines and cosines.
-  static double magnitudeOf(const AngleTable& table) {
-    return rounded(std::hypot(table.cosines.front(), table.sines.front()), 7);
-  }
-
-  /// The numbers that GPT-OSS, DeepSeek-V3 and Qwen are published with.
-  static bool fitYarn(RotaryParts& found, const AngleTable& table) {
-    struct Published {
-      double base, factor;
-      std::int64_t length;
-      bool isTruncated;
-    };
-    for (const Published each : {Published{150000.0, 32.0, 4096, false}, Published{10000.0, 40.0, 4096, true},
-                                 Published{1e6, 4.0, 32768, true}, Published{1e6, 4.0, 40960, true}}) {
-      leaveOutScaling(found);
-      found.attributes.update({{"rope_type", "yarn"},
-                               {"factor", each.factor},
-                               {"rotary_base", each.base},
-                               {"original_max_position_embeddings", each.length}});
-      if (!each.isTruncated) found.attributes["truncate"] = false;
-      const double magnitude = magnitudeOf(table), usual = 0.1 * std::log(each.factor) + 1.0;
-      if (std::abs(magnitude - usual) > table.tolerance) found.attributes["attention_factor"] = magnitude;
-      if (matches(found.attributes, table)) return true;
-    }
-    return false;
-  }
-
-  /// Any other frequencies, by what divides those of the usual base.
-  static bool fitByPair(RotaryParts& found, const AngleTable& table) {
-    constexpr double kBase = 10000.0;
-    std::string factors;
-    for (std::int64_t m = 0; m < table.pairs; ++m) {
-      const double usual = std::pow(kBase, -static_cast<double>(m) / static_cast<double>(table.pairs));
-      const double frequency = frequencyOf(table, m);
-      if (!(frequency > 0.0)) return false;
-      factors += fmt::format("{}{:.9g}", m == 0 ? "" : ", ", usual / frequency);
-    }
-    leaveOutScaling(found);
-    found.attributes.update({{"rope_type", "longrope"},
-                             {"factor", 1.0},
-                             {"rotary_base", kBase},
-                             {"original_max_position_embeddings", table.rows},
-                             {"short_factor", factors},
-                             {"long_factor", factors},
-                             {"attention_factor", magnitudeOf(table)}});
-    return matches(found.attributes, table);
-  }
-
-  /// Radians by row, from the first two rows and corrected by all others.
-  static double frequencyOf(const AngleTable& table, std::int64_t m) {
-    const auto angle = [&](std::int64_t row) {
-      const auto at = static_cast<std::size_t>(row * table.pairs + m);
-      return std::atan2(table.sines[at], table.cosines[at]);
-    };
-    double frequency = 0.0;
-    for (std::int64_t row = 1; row < table.rows; ++row) {
-      const auto rows = static_cast<double>(row);
-      frequency += std::remainder(angle(row) - angle(0) - frequency * rows, 2.0 * std::numbers::pi) / rows;
-    }
-    return frequency;
-  }
-
-  /// Small angles of a quantized table are 0, and say nothing of the base.
-  static bool fitCommon(RotaryParts& found, const AngleTable& table) {
-    for (const double base : {1e4, 5e5, 1e6}) {
-      found.attributes["rotary_base"] = base;
-      if (matches(found.attributes, table)) return true;
-    }
-    return false;
-  }
-
-  /// The numbers that models of the Llama 3 family are published with.
-  static bool fitLlama3(RotaryParts& found, const AngleTable& table, double second) {
-    leaveOutScaling(found);
-    if (table.pairs < 2) return false;
-    const double base = std::pow(second, -static_cast<double>(table.pairs));
-    found.attributes["rope_type"] = "llama3";
-    found.attributes["original_max_position_embeddings"] = 8192;
-    for (const double factor : {8.0, 32.0})
-      for (int digits = 1; digits <= 6; ++digits) {
-        found.attributes["factor"] = factor;
-        found.attributes["rotary_base"] = rounded(base, digits);
-        if (matches(found.attributes, table)) return true;
-      }
-    return false;
-  }
-
-  static double rounded(double value, int digits) {
-    const std::string text = fmt::format("{:.{}e}", value, digits - 1);
-    double result = value;
-    std::from_chars(text.data(), text.data() + text.size(), result);
-    return result;
-  }
-
-  static Attributes asAttributes(const Json& given) {
-    Attributes attributes = defaultAttributes(*builtinOperations().find("RotaryPositionEmbedding"));
-    for (const auto& [name, value] : given.items()) {
-      if (value.is_boolean())
-        attributes.set(name, value.get<bool>());
-      else if (value.is_number_integer() && name != "factor")
-        attributes.set(name, value.get<std::int64_t>());
-      else if (value.is_number())
-        attributes.set(name, value.get<double>());
-      else
-        attributes.set(name, value.get<std::string>());
-    }
-    return attributes;
-  }
-
-  static bool matches(const Json& given, const AngleTable& table) {
-    const double base = given["rotary_base"].get<double>();
-    if (!std::isfinite(base) || base <= 1.0) return false;
-    const Attributes attributes = asAttributes(given);
-    const std::vector<double> frequencies = rotaryFrequencies(attributes, table.rows);
-    if (static_cast<std::int64_t>(frequencies.size()) != table.pairs) return false;
-    const auto offset = given.value("offset", std::int64_t{0});
-    const double magnitude = rotaryAttentionFactor(attributes);
-    for (std::int64_t row = 0; row < table.rows; ++row)
-      for (std::int64_t m = 0; m < table.pairs; ++m) {
-        const double turn = static_cast<double>(row + offset) * frequencies[static_cast<std::size_t>(m)];
-        const double tolerance = table.tolerance + 1.01 * table.rounding + 3e-7 * turn;  // angles are f32
-        const auto at = static_cast<std::size_t>(row * table.pairs + m);
-        if (!(std::abs(table.cosines[at] - magnitude * std::cos(turn)) <= tolerance)) return false;
-        if (!(std::abs(table.sines[at] - magnitude * std::sin(turn)) <= tolerance)) return false;
       }
     return true;
   }
