@@ -207,7 +207,8 @@ class Needs {
 
 }  // namespace
 
-Result<NamedTensors> makeBindings(const Graph& graph, std::uint64_t seed, const NamedTensors& given) {
+Result<NamedTensors> makeBindings(const Graph& graph, std::uint64_t seed, const NamedTensors& given,
+                                  const std::function<bool(const std::string& name)>& isWanted) {
   const Needs needs(graph, seed);
   std::unordered_map<std::string_view, const Tensor*> givenByName;
   for (const auto& [name, tensor] : given) {
@@ -216,6 +217,7 @@ Result<NamedTensors> makeBindings(const Graph& graph, std::uint64_t seed, const 
   }
   NamedTensors bindings;
   for (const Need& need : needs.all()) {
+    if (isWanted && !isWanted(need.name)) continue;
     const auto found = givenByName.find(need.name);
     Tensor tensor = found == givenByName.end() ? initial(need, bindings) : fitted(need, *found->second);
     bindings.emplace_back(need.name, std::move(tensor));

@@ -7,6 +7,8 @@
 #include "core/tensor/tensor.h"
 
 #include <cstdint>
+#include <functional>
+#include <string>
 
 namespace fuseline {
 
@@ -14,8 +16,9 @@ namespace fuseline {
 /// order. Tensors in `given` are used, an amax history in the length that the recipe requires. The rest is drawn from
 /// the seed and the tensor's name and depends on nothing else: data from N(0, 1) or as the port of the first consumer
 /// defines, parameters as their op initializes them; the gradient of a scalar output is 1. Errors: a given tensor that
-/// the graph does not need (with the nearest name), or one with another spec.
-Result<NamedTensors> makeBindings(const Graph& graph, std::uint64_t seed, const NamedTensors& given = {});
+/// the graph does not need (with the nearest name), or one with another spec. isWanted: leaves out all other tensors.
+Result<NamedTensors> makeBindings(const Graph& graph, std::uint64_t seed, const NamedTensors& given = {},
+                                  const std::function<bool(const std::string& name)>& isWanted = {});
 
 /// Bytes of the tensors that makeBindings() makes.
 std::int64_t bindingBytes(const Graph& graph);

@@ -102,44 +102,56 @@ std::optional<std::string> headerText(const Json& header) {
 
 // Reading
 
-/// Watches the parser: finds names that occur twice, which a JSON parser silently accepts, and drops fields that are
-/// not read here (metadata, unknown fields), so that a hostile header cannot grow or nest without bounds.
-class HeaderWatcher {
+/// Reads the names of the tensors alone, up to the first that occurs twice, which a JSON parser silently accepts, or is
+/// one too many.
+class HeaderNames : public Json::json_sax_t {
  public:
-  bool keeps(int depth, Json::parse_event_t event, const Json& parsed) {
-    if (event != Json::parse_event_t::key) return true;
-    return depth == 1 ? keepsTensor(parsed.get_ref<const std::string&>())
-                      : std::ranges::find(kFields, parsed.get_ref<const std::string&>()) != kFields.end();
-  }
-
   Verdict verdict() const {
     if (m_names.size() > kMaxTensors) return Verdict::no(fmt::format("there are more than {} tensors.", kMaxTensors));
     if (!m_duplicate.empty()) return Verdict::no(fmt::format("two tensors are named '{:.80}'.", m_duplicate));
     return Verdict::yes();
   }
 
- private:
-  static constexpr std::array<std::string_view, 3> kFields = {"dtype", "shape", "data_offsets"};
-
-  bool keepsTensor(const std::string& name) {
-    if (m_names.size() > kMaxTensors) return false;
+  bool key(string_t& name) override {
+    if (m_depth != 1) return true;
     if (!m_names.insert(name).second) m_duplicate = name;
-    return name != kMetadata;
+    return m_duplicate.empty() && m_names.size() <= kMaxTensors;
   }
+  bool start_object(std::size_t) override { return ++m_depth, true; }
+  bool end_object() override { return --m_depth, true; }
+  bool start_array(std::size_t) override { return ++m_depth, true; }
+  bool end_array() override { return --m_depth, true; }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
 
+ private:
+  int m_depth = 0;
   std::set<std::string> m_names;
   std::string m_duplicate;
 };
 
+/// Drops fields that are not read here (metadata, unknown fields), so that a hostile header cannot grow or nest without
+/// bounds.
+bool keepsField(int depth, Json::parse_event_t event, const Json& parsed) {
+  static constexpr std::array<std::string_view, 3> kFields = {"dtype", "shape", "data_offsets"};
+  if (event != Json::parse_event_t::key) return true;
+  const auto& name = parsed.get_ref<const std::string&>();
+  return depth == 1 ? name != kMetadata : std::ranges::find(kFields, name) != kFields.end();
+}
+
 Result<Json> parseHeader(const fs::path& path, const std::string& text) {
-  HeaderWatcher watcher;
-  const auto keeps = [&](int depth, Json::parse_event_t event, const Json& parsed) {
-    return watcher.keeps(depth, event, parsed);
-  };
-  Json header = Json::parse(text, keeps, /*allow_exceptions=*/false);
+  HeaderNames names;
+  (void)Json::sax_parse(text, &names);
+  if (const Verdict verdict = names.verdict(); !verdict) return fileError(path, verdict.reason());
+  Json header = Json::parse(text, keepsField, /*allow_exceptions=*/false);
   if (header.is_discarded()) return fileError(path, "the header is not valid JSON; is this a safetensors file?");
   if (!header.is_object()) return fileError(path, "the header is not a JSON object; is this a safetensors file?");
-  if (const Verdict verdict = watcher.verdict(); !verdict) return fileError(path, verdict.reason());
   return header;
 }
 

@@ -18,6 +18,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -169,7 +170,10 @@ Result<PipelineText> onnxFile(const ExportedPipeline& pipeline) {
   file.bytes = [proto = modelOf(pipeline, *model), weights = std::move(model->weights),
                 constants = std::move(model->constants), graph = pipeline.analysis.graph(), seed = pipeline.seed,
                 tensors = pipeline.tensors]() -> Result<std::string> {
-    Result<NamedTensors> bindings = makeBindings(graph, seed, tensors ? *tensors : NamedTensors());
+    std::set<std::string> wanted;
+    for (const OnnxWeight& weight : weights) wanted.insert({weight.parameter, weight.scaleName});
+    const auto isWeight = [&](const std::string& name) { return wanted.contains(name); };
+    Result<NamedTensors> bindings = makeBindings(graph, seed, tensors ? *tensors : NamedTensors(), isWeight);
     if (!bindings) return bindings.error();
     ::onnx::ModelProto filled = proto;
     TensorsByName byName(std::move_iterator(bindings->begin()), std::move_iterator(bindings->end()));

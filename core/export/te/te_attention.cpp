@@ -154,6 +154,7 @@ ModuleText rotaryText(const Graph& graph, const Node& node) {
 // ---- structure
 
 ModuleText splitText(const Node& node) {
+  if (node.outputs.size() == 1) return {.constructor = {}, .arguments = {"x"}, .forward = line("return x")};
   return {.constructor = {},
           .arguments = {"x"},
           .forward = line(

@@ -148,6 +148,7 @@ Result<TorchMember> torchMember(const Graph& graph, NodeId id) {
   if (name == "MakeExtraOutput") return expressed("{0}, {0}");
   if (name == "Identity" || name == "Quantize") return expressed("{}");
   if (name == "AddExtraInput" && isPlainSum(graph, node)) return expressed("{} + {}");
+  if (name == "Split" && node.outputs.size() == 1) return expressed("{}");
   if (name == "Split")
     return expressed(
         fmt::format("torch.split({{}}, [{}], dim=-1)", fmt::join(node.attributes.integers("sizes"), ", ")));
