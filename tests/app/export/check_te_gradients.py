@@ -17,7 +17,7 @@ import test_te_export
 # Kinds whose results follow from their inputs, on one rank; often such as branch.
 KINDS = {"Linear": 2, "BasicLinear": 3, "Bias": 2, "RMSNorm": 2, "LayerNorm": 1, "L2Normalization": 1, "GELU": 2, "ReLU": 1,
          "SiLU": 1, "ConstantScale": 2, "Identity": 1, "Reshape": 1, "Quantize": 1, "MakeExtraOutput": 5, "AddExtraInput": 6,
-         "Formula": 1}
+         "Formula": 1, "Halves": 2}
 FROZEN = {"Linear": ["weight", "bias"], "BasicLinear": ["weight"], "Bias": ["bias"], "RMSNorm": ["weight"],
           "LayerNorm": ["weight", "bias"]}
 TOLERANCE = 1e-4  # relative, of norms; both compute in float32
@@ -38,7 +38,7 @@ def drawn(seed):
     for op in body["ops"]:
         freeze(op, draw)
     if seed % 2:
-        made = {f"{op['id']}.y" for op in body["ops"]}
+        made = {f"{op['id']}.y" for op in body["ops"]} | {f"{op['id']}.y1" for op in body["ops"] if op["op"] == "Split"}
         made |= {f"{op['id']}.extra" for op in body["ops"] if op["op"] == "MakeExtraOutput"}
         unread = sorted(made - {source for source, _ in body["wires"]})
         body["outputs"] = [{"id": f"out{i}", "from": value} for i, value in enumerate(unread)]

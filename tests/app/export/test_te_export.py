@@ -118,6 +118,26 @@ def attributes_of(kind, draw):
             "MakeExtraOutput": {"in_place": draw.random() < 0.5}}.get(kind, {})
 
 
+def add_halves(draw, name, main, ops, wires):
+    """Views: the parts of a Split, one of them in a sum or in an extra output, and joined again. Returns the result."""
+    def add(part, kind, attributes, *inputs):
+        ops.append({"id": f"{name}{part}", "op": kind, "attributes": attributes})
+        ports = {"AddExtraInput": ("x", "extra"), "Concat": ("x", "x1")}.get(kind, ("x",))
+        wires.extend([value, f"{name}{part}.{port}"] for value, port in zip(inputs, ports))
+
+    add("split", "Split", {"sizes": [8, 8]}, main)
+    in_place = {"in_place": draw.random() < 0.7}
+    if draw.random() < 0.5:
+        add("act", "GELU", {}, f"{name}split.y")
+        add("add", "AddExtraInput", in_place, f"{name}act.y", f"{name}split.y1")
+        add("cat", "Concat", {}, f"{name}add.y", draw.choice([f"{name}split.y", f"{name}act.y"]))
+    else:
+        add("save", "MakeExtraOutput", in_place, f"{name}split.y1")
+        add("act", "GELU", {}, f"{name}save.y")
+        add("cat", "Concat", {}, f"{name}act.y", draw.choice([f"{name}save.extra", f"{name}split.y"]))
+    return f"{name}cat.y"
+
+
 def drawn(seed, kinds=KINDS):
     """A random pipeline: chains, branches with and without MakeExtraOutput, sums of anything made before."""
     draw = random.Random(seed)
@@ -127,6 +147,9 @@ def drawn(seed, kinds=KINDS):
         kind = draw.choices(list(kinds), kinds.values())[0]
         kind = "GELU" if kind == "External" and i == last else kind
         main = values[-1] if draw.random() < 0.8 else draw.choice(values)
+        if kind == "Halves":
+            values.append(add_halves(draw, f"op{i}", main, ops, wires))
+            continue
         ops.append({"id": f"op{i}", "op": kind, "attributes": attributes_of(kind, draw)})
         wires.append([main, f"op{i}.x"])
         if kind == "External":
