@@ -440,7 +440,9 @@ TEST(OnnxImport, MakesAnExternalOfWhatStandsBetweenOps) {
   EXPECT_EQ(attributes, (Json{{"outputs", "y = [batch, 8]"}, {"description", "1 node of the model: Softmax"}}));
   EXPECT_EQ(imported->notes[0],
             "1 of 4 nodes have no op in Fuseline, or are between such nodes: /extents (Shape). They were left out.");
-  EXPECT_TRUE(has(imported->notes[1], "became an External op, which is not executed: p.")) << imported->notes[1];
+  EXPECT_TRUE(std::ranges::any_of(imported->notes, [](const std::string& note) {
+    return has(note, "1 node without an op became an External op, which is not executed: p.");
+  }));
   const LoweredGraph lowered = lower(imported->document, {.pass = ExecutionMode::Inference});
   ASSERT_FALSE(hasErrors(lowered.diagnostics));
   EXPECT_EQ(lowered.graph.inputs().size(), 2U);
@@ -618,9 +620,9 @@ TEST(OnnxImport, FoldsLayersThatRepeat) {
   const Result<ImportedPipeline> imported = twoLayers().folded();
   EXPECT_EQ(operationsOf(imported), (Texts{"block:Layer", "block:Layer"}));
   EXPECT_EQ(imported->notes[0], "2 identical layers became instances of block Layer.");
-  EXPECT_TRUE(has(imported->notes[1], "External ops, which are not executed: layer.attn, layer2.attn.") ||
-              has(imported->notes[2], "External ops, which are not executed: layer.attn, layer2.attn."))
-      << imported->notes[1];
+  EXPECT_TRUE(std::ranges::any_of(imported->notes, [](const std::string& note) {
+    return has(note, "External ops, which are not executed: layer.attn, layer2.attn.");
+  }));
   EXPECT_FALSE(hasErrors(lower(imported->document, {.pass = ExecutionMode::Inference}).diagnostics));
 }
 
@@ -643,8 +645,8 @@ TEST(OnnxImport, LeavesOutWhatEndsAModel) {
   model.node("Softmax", {"scores"}, {"p"}).output("p");
   const Result<ImportedPipeline> imported = model.cut();
   EXPECT_EQ(operationsOf(imported), Texts{"Linear"});
-  EXPECT_TRUE(has(imported->notes.front(), "/p (Softmax). They were left out; their inputs became outputs: scores."))
-      << imported->notes.front();
+  EXPECT_TRUE(has(imported->notes[0], "/p (Softmax). They were left out.")) << imported->notes[0];
+  EXPECT_EQ(imported->notes[1], "Inputs of nodes that were left out became outputs: scores.");
 }
 
 TEST(OnnxImport, NamesOutputsThatAreInputsOrConstants) {

@@ -15,13 +15,11 @@ namespace {
 
 std::string externalsText(std::size_t numNodes, const std::vector<std::string>& externals) {
   const std::string nodes =
-      numNodes == 1
-          ? "1 node that has no op in Fuseline (or is between nodes that have none)"
-          : fmt::format("{} nodes that have no op in Fuseline (or are between nodes that have none)", numNodes);
-  return fmt::format(
-      "{} became {}, which {} not executed: {}. Set the attribute module for the export to TransformerEngine.", nodes,
-      externals.size() == 1 ? "an External op" : fmt::format("{} External ops", externals.size()),
-      externals.size() == 1 ? "is" : "are", nameList(externals));
+      numNodes == 1 ? "1 node without an op" : fmt::format("{} nodes without an op, or between such,", numNodes);
+  return fmt::format("{} became {}, which {} not executed: {}. For TransformerEngine, set {} attribute module.", nodes,
+                     externals.size() == 1 ? "an External op" : fmt::format("{} External ops", externals.size()),
+                     externals.size() == 1 ? "is" : "are", nameList(externals),
+                     externals.size() == 1 ? "its" : "their");
 }
 
 /// "x", "x2", "x3".

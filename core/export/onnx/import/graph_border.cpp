@@ -114,11 +114,13 @@ void GraphBorder::addLastOutputs() {
     if (each.found.operation != "External" && !read.contains(each.tensor)) m_outputs.push_back(each.tensor);
 }
 
-std::string GraphBorder::cutNote() const {
-  std::string note = m_graph.unknownText(", or are between such nodes") + " They were left out";
-  if (!m_cutInputs.empty()) note += fmt::format("; their outputs became inputs: {}", nameList(m_cutInputs));
-  if (!m_cutOutputs.empty()) note += fmt::format("; their inputs became outputs: {}", nameList(m_cutOutputs));
-  return note + ".";
+std::vector<std::string> GraphBorder::cutNotes() const {
+  std::vector<std::string> notes = {m_graph.unknownText(", or are between such nodes") + " They were left out."};
+  if (!m_cutInputs.empty())
+    notes.push_back(fmt::format("Outputs of nodes that were left out became inputs: {}.", nameList(m_cutInputs)));
+  if (!m_cutOutputs.empty())
+    notes.push_back(fmt::format("Inputs of nodes that were left out became outputs: {}.", nameList(m_cutOutputs)));
+  return notes;
 }
 
 }  // namespace fuseline

@@ -40,7 +40,7 @@ class GraphBorder {
   const std::vector<std::string>& outputs() const { return m_outputs; }  // tensors
   const std::vector<std::string>& drawnOutputs() const { return m_drawnOutputs; }
   /// Which nodes were left out, and what is an input or output for it.
-  std::string cutNote() const;
+  std::vector<std::string> cutNotes() const;
 
  private:
   void addInput(const std::string& tensor, DType dtype);

@@ -109,7 +109,7 @@ FoldedPlaces PipelineWriter::fold(ImportedPipeline& imported) const {
 }
 
 void PipelineWriter::addNotes(std::vector<std::string>& notes, const Graph& graph, const FoldedPlaces& places) const {
-  if (m.graph.hasUnknown()) notes.push_back(m.border.cutNote());
+  if (m.graph.hasUnknown()) std::ranges::move(m.border.cutNotes(), std::back_inserter(notes));
   if (!m.externals.isEmpty()) notes.push_back(m.externals.note(places));
   notes.insert(notes.end(), m.rewrite.reasons().begin(), m.rewrite.reasons().end());
   if (!m.prepared.guessedBranches().empty())
