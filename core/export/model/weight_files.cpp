@@ -58,11 +58,44 @@ Result<std::vector<fs::path>> wholeFilesIn(const fs::path& folder) {
   return safetensorsIn(folder);
 }
 
+using Shards = std::map<std::string, fs::path, std::less<>>;
+
+Result<Shards> shardsOf(const fs::path& index) {
+  const Result<std::string> text = readWholeFile(index, {.what = "index of weights", .maxMiB = 64});
+  if (!text) return text.error();
+  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
+    return Error{fmt::format("{}: expected a JSON object with weight_map, the file of each tensor.", index.string())};
+  Shards shards;
+  for (const auto& [tensor, file] : json["weight_map"].items()) {
+    if (!file.is_string() || !isPlainName(file.get<std::string>()))
+      return Error{fmt::format("{}: the file of tensor '{}' is {}; expected the name of a file in the same folder.",
+                               index.string(), shortened(visibleText(tensor)),
+                               shortened(visibleText(file.dump(-1, ' ', false, Json::error_handler_t::replace))))};
+    shards.emplace(tensor, index.parent_path() / file.get<std::string>());
+  }
+  return shards;
+}
+
+/// Errors: one of them is missing.
+Result<std::vector<fs::path>> filesOfIndex(const fs::path& index) {
+  const Result<Shards> shards = shardsOf(index);
+  if (!shards) return shards.error();
+  std::set<fs::path> files;
+  std::error_code ignored;
+  for (const auto& [tensor, file] : *shards)
+    if (files.insert(file).second && !fs::exists(file, ignored))
+      return Error{fmt::format("{}: the file of tensor {}, {}, is missing.", index.string(),
+                               shortened(visibleText(tensor)), shortened(visibleText(file.filename().string())))};
+  return std::vector<fs::path>(files.begin(), files.end());
+}
+
 }  // namespace
 
 Result<std::vector<fs::path>> safetensorsIn(const fs::path& folder) {
-  std::vector<fs::path> files;
   std::error_code problem;
+  if (fs::exists(folder / kIndexName, problem)) return filesOfIndex(folder / kIndexName);
+  std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem))
     if (entry.path().extension() == kExtension) files.push_back(entry.path());
   if (problem) return Error{fmt::format("{}: the folder cannot be read: {}.", folder.string(), problem.message())};
@@ -102,18 +135,9 @@ Result<void> WeightFiles::addFile(const fs::path& file) {
 }
 
 Result<void> WeightFiles::addIndex(const fs::path& index) {
-  const Result<std::string> text = readWholeFile(index, {.what = "index of weights", .maxMiB = 64});
-  if (!text) return text.error();
-  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
-    return Error{fmt::format("{}: expected a JSON object with weight_map, the file of each tensor.", index.string())};
-  for (const auto& [tensor, file] : json["weight_map"].items()) {
-    if (!file.is_string() || !isPlainName(file.get<std::string>()))
-      return Error{fmt::format("{}: the file of tensor '{}' is {}; expected the name of a file in the same folder.",
-                               index.string(), shortened(visibleText(tensor)),
-                               shortened(visibleText(file.dump(-1, ' ', false, Json::error_handler_t::replace))))};
-    m_shards.emplace(tensor, index.parent_path() / file.get<std::string>());
-  }
+  Result<Shards> shards = shardsOf(index);
+  if (!shards) return shards.error();
+  m_shards = std::move(*shards);
   return {};
 }
 
