@@ -63,6 +63,7 @@ DECODERS = {
     "Mpt": dict(vocab_size=WORDS, d_model=HIDDEN, n_layers=LAYERS, n_heads=HEADS, max_seq_len=64),
     "Mixtral": dict(GROUPED, num_local_experts=4),
     "Qwen2Moe": dict(GROUPED, num_experts=4, moe_intermediate_size=16, shared_expert_intermediate_size=INNER),
+    "GptOss": dict(GROUPED, head_dim=8, num_local_experts=4, num_experts_per_tok=2, sliding_window=4),
     "Olmo": GROUPED,
     "Glm": dict(GROUPED, head_dim=8, pad_token_id=0),
 }
