@@ -110,7 +110,7 @@ std::string numericsTable(const NumericsReport& report, bool hasColour) {
              "rms, max error: of the differences; rms relative to the rms of the expected values. ulp: units in the "
              "last place of\nthe tensor's dtype. tolerance: share of the tolerance used; 1 or less passes. Tolerances "
              "of rms: 1.6 % for bf16,\n0.1 % for f16 and for f32 with GEMMs, 12.5 % with FP8, 25 % with FP4; eight "
-             "times as much for a single element.\n",
+             "times as much for a single element,\nrelative to the rms of its row or column if that is larger.\n",
              Style::Dim, hasColour);
 }
 

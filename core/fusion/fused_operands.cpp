@@ -4,6 +4,7 @@
 
 #include "core/fusion/sequential_border.h"
 #include "core/fusion/step_operands.h"
+#include "core/ops/attention_form.h"
 #include "core/quant/apply_recipe.h"
 #include "core/quant/attention_quantizers.h"
 
@@ -59,10 +60,29 @@ class FusedOperandPass {
       const std::optional<GemmOperand> operand = gemmOperand(m_graph, entry, use.key);
       const bool isWanted = operand && use.access == OperandAccess::Read && operand->type == wantedType() &&
                             quantizersOf(m_graph.node(operand->node), operand->type).any() &&
-                            !isQuantizedAttention(m_graph.node(operand->node));
+                            (!isOfAttention(*operand) || isFirstOfAttention(*operand));
       if (isWanted) readings.push_back(rootOf({*operand, valueOf(entry, use.key)}));
     }
     return readings;
+  }
+
+  bool isOfAttention(const GemmOperand& operand) const { return isQuantizedAttention(m_graph.node(operand.node)); }
+
+  /// Queries stand for keys and values, too: the three have one scale.
+  static bool isFirstOfAttention(const GemmOperand& operand) {
+    return operand.type == TensorType::Input && operand.slot == AttentionForm::kQuery;
+  }
+
+  /// All tensors that are quantized together: x, k and v of an attention, or the only one.
+  std::vector<Reading> partsOf(const Reading& reading) const {
+    if (!isOfAttention(reading.operand)) return {reading};
+    std::vector<Reading> parts;
+    for (int slot = AttentionForm::kQuery; slot <= AttentionForm::kValue; ++slot) {
+      const NodeId node = reading.operand.node;
+      const ValueId value = m_graph.node(node).inputs[static_cast<std::size_t>(slot)];
+      parts.push_back(rootOf({{node, reading.operand.type, slot}, value}));
+    }
+    return parts;
   }
 
   TensorType wantedType() const { return m_phase == Phase::Forward ? TensorType::Input : TensorType::GradOutput; }
@@ -165,9 +185,9 @@ class FusedOperandPass {
 
   bool refuse(const Match& match, const Reading& reading, NodeId maker, Attempt& attempt) const {
     return refuseSwitchedOff(match, attempt) || refuseBorder(match, attempt) || refuseCondition(match, attempt) ||
-           refuseSum(reading, attempt) || refuseOutsideBook(reading, maker, attempt) ||
-           refuseView(reading, maker, attempt) || refuseSecond(reading, maker, attempt) ||
-           refuseKernel(reading, maker, attempt);
+           refuseApart(reading, maker, attempt) || refuseSum(reading, attempt) ||
+           refuseOutsideBook(reading, maker, attempt) || refuseView(reading, maker, attempt) ||
+           refuseSecond(reading, maker, attempt) || refuseKernel(reading, maker, attempt);
   }
 
   static bool refuse(Attempt& attempt, Outcome outcome, std::string explanation) {
@@ -192,6 +212,19 @@ class FusedOperandPass {
     for (const Condition& condition : match.rule.conditions)
       if (const Verdict verdict = condition.holds(match); !verdict)
         return refuse(attempt, Outcome::ConditionFailed, verdict.reason());
+    return false;
+  }
+
+  /// One step makes x, k and v, in memory of their own.
+  bool refuseApart(const Reading& reading, NodeId maker, Attempt& attempt) const {
+    for (const Reading& part : partsOf(reading)) {
+      const NodeId own = makerOf(part.value);
+      if (own >= 0 && entryOf(own) == entryOf(maker)) continue;
+      return refuse(
+          attempt, Outcome::ConditionFailed,
+          fmt::format("{} does not produce {}, which shares its scale with {}.", entryOf(maker)->name(m_graph),
+                      m_graph.value(part.value).name, m_graph.value(reading.value).name));
+    }
     return false;
   }
 
@@ -262,7 +295,7 @@ class FusedOperandPass {
 
   bool refuseSecond(const Reading& reading, NodeId maker, Attempt& attempt) const {
     const auto taken = m_taken.find(entryOf(maker));
-    if (taken == m_taken.end() || taken->second == reading.value) return false;
+    if (taken == m_taken.end() || (taken->second == reading.value && !isOfAttention(reading.operand))) return false;
     return refuse(attempt, Outcome::TakenByAnother,
                   fmt::format("{} already quantizes another of its outputs.", entryOf(maker)->name(m_graph)));
   }
@@ -287,11 +320,14 @@ class FusedOperandPass {
   /// The quantizing step's launch and its reads; and the tensor itself, if it has no other consumer and is written
   /// here. For an amax alone one of the two reads.
   Saving savingOf(const FusionRule& rule, const Reading& reading, NodeId maker) const {
-    const Value& value = m_graph.value(reading.value);
     if (isQuantizedFor(reading)) return {};
-    if (rule.findsAmaxOnly) return {.bytes = value.spec.bytes(), .launches = 0};
-    const bool isStored = reading.isShared || readsPlainly(reading.operand) || isView(reading, *entryOf(maker));
-    return {.bytes = value.spec.bytes() * (isStored ? 1 : 2), .launches = 1};
+    Saving saving{.bytes = 0, .launches = rule.findsAmaxOnly ? 0 : 1};
+    for (const Reading& part : partsOf(reading)) {
+      const bool isStored = rule.findsAmaxOnly || part.isShared || readsPlainly(part.operand) ||
+                            makerOf(part.value) < 0 || isView(part, *entryOf(maker));
+      saving.bytes += m_graph.value(part.value).spec.bytes() * (isStored ? 1 : 2);
+    }
+    return saving;
   }
 
   /// Does an earlier reader of the tensor share its quantized tensors?

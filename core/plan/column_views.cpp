@@ -126,6 +126,7 @@ ColumnStep splitRotaryStep(const Graph& graph, const Step& step) {
 }
 
 ColumnStep columnStep(const Graph& graph, const Step& step) {
+  if (!step.copies.empty()) return {};  // encoded values are contiguous
   if (step.kernel == "Split") return splitStep(graph, step);
   if (step.kernel == "Concat") return concatStep(graph, step);
   if (step.kernel == "split_rotary") return splitRotaryStep(graph, step);

@@ -3,6 +3,7 @@
 #include "core/plan/fused_quantization.h"
 
 #include "core/plan/storage_layout.h"
+#include "core/quant/attention_quantizers.h"
 #include "core/support/to_index.h"
 
 #include <algorithm>
@@ -37,7 +38,7 @@ void FusedQuantization::addToProducer(const GemmOperand& operand, int source) {
   work.isUnrounded =
       m_copies.hasScale(operand) && areNeighbors(maker, operand) &&
       (isActivation(maker) || (producer.phase == Phase::Forward && isNorm(maker)) || isProduct(producer));
-  addNote(producer, fmt::format("quantizes {}", quantizedName(m_graph.node(operand.node), operand.type)));
+  addNote(producer, fmt::format("quantizes {}", nameOf(operand)));
 }
 
 /// TransformerEngine asks the neighbor only, the whole book the step that makes the tensor, if there is one.
@@ -86,13 +87,18 @@ int FusedQuantization::amaxFromProducer(const GemmOperand& operand, int source) 
   if (!isNew) return known->second;
   const TensorSpec spec = m_tensors[produced].spec;
   const TensorRole role = operand.type == TensorType::GradOutput ? TensorRole::Gradient : TensorRole::Intermediate;
-  known->second = m_tensors.add("amax:" + m_tensors[produced].name, scaleSpec(), role);
+  if (isQuantizedAttention(m_graph.node(operand.node)) && operand.slot > 0)
+    known->second = m_amaxOfAttention.at(operand.node);
+  else
+    known->second = m_tensors.add("amax:" + m_tensors[produced].name, scaleSpec(), role);
+  m_amaxOfAttention.emplace(operand.node, known->second);
   m_tensors[known->second].isKept = true;  // backends clear the amaxes of all steps at once
   Step& producer = producerOf(produced);
   const int member = nextMember(producer);
   producer.copies.push_back({.name = m_copies.workName(operand),
                              .reader = operand.node,
                              .type = operand.type,
+                             .slot = operand.slot,
                              .quantizers = {},
                              .member = member,
                              .source = findWrite(producer, produced)->key,
@@ -101,7 +107,7 @@ int FusedQuantization::amaxFromProducer(const GemmOperand& operand, int source) 
   producer.copies.back().isUnrounded = areNeighbors(maker, operand) && isActivation(maker);
   producer.operands.push_back(
       {.key = {member, OperandKind::Output, 2}, .tensor = known->second, .access = OperandAccess::Write});
-  addNote(producer, fmt::format("computes the amax of {}", quantizedName(m_graph.node(operand.node), operand.type)));
+  addNote(producer, fmt::format("computes the amax of {}", nameOf(operand)));
   return known->second;
 }
 
@@ -166,6 +172,10 @@ bool FusedQuantization::isActivation(NodeId id) const {
 bool FusedQuantization::isNorm(NodeId id) const {
   const BasicOperation& operation = *m_graph.node(id).operation;
   return operation.category == "Normalization" && operation.name != "L2Normalization";
+}
+
+std::string FusedQuantization::nameOf(const GemmOperand& operand) const {
+  return quantizedName(m_graph.node(operand.node), operand.type, partNumber(m_graph, operand));
 }
 
 }  // namespace fuseline

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <map>
+#include <string>
 #include <vector>
 
 namespace fuseline {
@@ -42,14 +43,16 @@ class FusedQuantization {
   bool isActivation(NodeId id) const;
   bool isNorm(NodeId id) const;
   bool isProduct(const Step& producer) const;
+  std::string nameOf(const GemmOperand& operand) const;
 
   const Graph& m_graph;
   RuleBook m_book;
   PlanTensors& m_tensors;
   QuantizedCopies& m_copies;
   std::vector<Step>& m_steps;
-  std::map<int, int> m_amaxOf;       // by the tensor whose amax it is
-  std::vector<int> m_backwardSteps;  // by node, of the first m_numIndexed steps; -1: none
+  std::map<int, int> m_amaxOf;              // by the tensor whose amax it is
+  std::map<NodeId, int> m_amaxOfAttention;  // that of x, k and v
+  std::vector<int> m_backwardSteps;         // by node, of the first m_numIndexed steps; -1: none
   std::size_t m_numIndexed = 0;
 };
 

@@ -153,6 +153,7 @@ void QuantizeSteps::join(Step& step, const GemmOperand& operand, int source) {
   const OperandKey key{member, OperandKind::Input, 0};
   if (!m_copies.addWork(step, operand, source, member, key)) return;
   step.operands.push_back({.key = key, .tensor = source});
+  addKnownAmax(step, operand, source);
   std::vector<std::string> names;
   for (const QuantizeWork& work : step.copies)
     names.push_back(
@@ -166,13 +167,19 @@ void QuantizeSteps::addStep(Phase phase, const GemmOperand& operand, int source)
   Step step{.kernel = "quantize", .phase = phase};
   step.operands.push_back({.key = {0, OperandKind::Input, 0}, .tensor = source});
   if (!m_copies.addWork(step, operand, source, 0, {0, OperandKind::Input, 0})) return;
-  if (m_fusedOperands.contains({operand.node, operand.type, true}))
-    step.operands.push_back({.key = {0, OperandKind::Input, 2}, .tensor = m_fused.amaxFromProducer(operand, source)});
+  addKnownAmax(step, operand, source);
   step.name = step.copies.front().name;
   step.runsOnce = isQuantizedOnce(operand);
   if (step.runsOnce) keepResults(step);
   m_tensors.countBytes(step);
   m_steps.push_back(std::move(step));
+}
+
+/// The amax of the work that was added last, if the producer of its tensor finds it.
+void QuantizeSteps::addKnownAmax(Step& step, const GemmOperand& operand, int source) {
+  if (!m_fusedOperands.contains({operand.node, operand.type, true})) return;
+  step.operands.push_back(
+      {.key = {step.copies.back().member, OperandKind::Input, 2}, .tensor = m_fused.amaxFromProducer(operand, source)});
 }
 
 /// An optimizer updates weights in high precision, also those that are stored quantized without one.

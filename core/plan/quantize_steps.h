@@ -51,6 +51,7 @@ class QuantizeSteps {
   Step* stepForWeight(const GemmOperand& operand, int source) const;
   Step* stepOfAttention(const GemmOperand& operand) const;
   void join(Step& step, const GemmOperand& operand, int source);
+  void addKnownAmax(Step& step, const GemmOperand& operand, int source);
   void keepResults(Step& step);
   bool isQuantizedOnce(const GemmOperand& operand) const;
   bool isUpdated(const GemmOperand& weight) const;

@@ -68,13 +68,44 @@ double shareOf(double difference, double allowed) {
   return allowed > 0.0 ? difference / allowed : std::numeric_limits<double>::infinity();
 }
 
-double toleranceShareOf(const std::vector<double>& actual, const std::vector<double>& expected, const Sums& sums,
-                        const Tolerance& tolerance) {
+/// The size of the terms of which an element is the sum: the largest rms among those of the whole matrix, of its row
+/// and of its column.
+class LocalScales {
+ public:
+  /// cols 0: no matrix
+  LocalScales(const std::vector<double>& values, std::int64_t cols, double whole)
+      : m_whole(whole),
+        m_columns(static_cast<std::size_t>(cols)),
+        m_rows(m_columns.empty() ? 0 : values.size() / m_columns.size()) {
+    for (std::size_t row = 0; row < m_rows.size(); ++row)
+      for (std::size_t col = 0; col < m_columns.size(); ++col) {
+        const double value = values[row * m_columns.size() + col];
+        const double square = std::isfinite(value) ? value * value : 0.0;
+        m_rows[row] += square / static_cast<double>(m_columns.size());
+        m_columns[col] += square / static_cast<double>(m_rows.size());
+      }
+  }
+
+  double at(std::size_t i) const {
+    if (m_rows.empty()) return m_whole;
+    return std::max(m_whole, std::sqrt(std::max(m_rows[i / m_columns.size()], m_columns[i % m_columns.size()])));
+  }
+
+ private:
+  double m_whole;
+  std::vector<double> m_columns;  // mean squares
+  std::vector<double> m_rows;
+};
+
+double toleranceShareOf(const std::vector<double>& actual, const std::vector<double>& expected, std::int64_t cols,
+                        const Sums& sums, const Tolerance& tolerance) {
   const double scale = sums.rmsOf(sums.squaredExpected);
+  const LocalScales scales(expected, cols, scale);
   double share = shareOf(sums.rmsOf(sums.squaredError), tolerance.relative * scale + tolerance.absolute);
   for (std::size_t i = 0; i < actual.size(); ++i) {
     if (!std::isfinite(actual[i]) || !std::isfinite(expected[i])) continue;
-    const double allowed = kLargestOverRms * tolerance.relative * (std::abs(expected[i]) + scale) + tolerance.absolute;
+    const double allowed =
+        kLargestOverRms * tolerance.relative * (std::abs(expected[i]) + scales.at(i)) + tolerance.absolute;
     share = std::max(share, shareOf(std::abs(actual[i] - expected[i]), allowed));
   }
   return share;
@@ -264,7 +295,7 @@ ErrorNumerics errorOf(std::string name, const std::vector<double>& actual, const
 }
 
 ErrorNumerics errorOf(std::string name, const std::vector<double>& actual, const std::vector<double>& expected,
-                      DType dtype, const Tolerance& tolerance) {
+                      DType dtype, const Tolerance& tolerance, std::int64_t cols) {
   ErrorNumerics error{.name = std::move(name), .owner = {}, .tolerance = tolerance.relative};
   Sums sums;
   for (std::size_t i = 0; i < actual.size(); ++i) {
@@ -280,7 +311,7 @@ ErrorNumerics errorOf(std::string name, const std::vector<double>& actual, const
   if (sums.count == 0 && !actual.empty()) error.isFinite = false;  // nothing is left to compare
   error.rmsRelative = sums.rmsRelative();
   error.cosine = sums.cosine();
-  error.toleranceShare = toleranceShareOf(actual, expected, sums, tolerance);
+  error.toleranceShare = toleranceShareOf(actual, expected, cols, sums, tolerance);
   return error;
 }
 

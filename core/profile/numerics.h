@@ -77,6 +77,8 @@ struct ErrorNumerics {
   /// Share of the tolerance that the differences use: 1 is the limit. It is the larger of two shares: that of the rms
   /// of the differences, and that of the largest difference, for which eight times the tolerance is allowed relative to
   /// the rms of the values: among a million normally distributed elements, one is five times as far off as the rms.
+  /// The rms is the largest of those of all values, of the element's row and of its column, because rounding errors of
+  /// a sum are as large as its terms: gradients of the first tokens of a causal attention sum over all queries.
   double toleranceShare = 0.0;
 
   bool isWithin() const { return isFinite && toleranceShare <= 1.0; }
@@ -85,9 +87,9 @@ struct ErrorNumerics {
 };
 
 /// Elements that are infinite in both count as equal; NaN never does, as a result with NaN is useless however well it
-/// agrees. expected: the same number of values as actual.
+/// agrees. expected: the same number of values as actual. cols: of the matrix of the values; 0: they are none.
 ErrorNumerics errorOf(std::string name, const std::vector<double>& actual, const std::vector<double>& expected,
-                      DType dtype, const Tolerance& tolerance);
+                      DType dtype, const Tolerance& tolerance, std::int64_t cols = 0);
 /// With the tolerance of the dtype.
 ErrorNumerics errorOf(std::string name, const std::vector<double>& actual, const std::vector<double>& expected,
                       DType dtype);

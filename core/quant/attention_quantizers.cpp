@@ -4,6 +4,7 @@
 #include "core/quant/attention_quantizers.h"
 
 #include "core/ops/attention_form.h"
+#include "core/tensor/scaling.h"
 
 #include <fmt/format.h>
 
@@ -48,6 +49,9 @@ bool requestsFp8Attention(const Recipe& recipe) {
 Verdict fitsFp8Attention(const Node& attention, const Recipe& recipe) {
   if (const Verdict verdict = hasFp8Kernel(attention); !verdict) return verdict;
   const std::optional<QuantizerSpec> input = quantizerOf(recipe, kInput, attention);
+  if (!recipe.definition().isCustom && input && traitsOf(input->scaling).scaleFormat == ScaleFormat::E8M0)
+    return Verdict::no(
+        "Fuseline has no MXFP8 attention; TransformerEngine's needs a GPU of compute capability 10.0 and cuDNN 9.21");
   if (recipe.definition().isCustom || !input || input->scaling != Scaling::PerTensor)
     return Verdict::no(
         fmt::format("{} does not quantize its inputs with one scale per tensor, as DelayedScaling and "

@@ -139,7 +139,7 @@ std::vector<ErrorNumerics> errorsBetween(const Graph& graph, const KeptRun& actu
     const auto reference = expected.values(tensor->name);
     if (!reference) continue;
     errors.push_back(errorOf(tensor->name, *actual.values(tensor->name), *reference, tensor->spec.dtype,
-                             toleranceIn(graph, tensor->spec.dtype)));
+                             toleranceIn(graph, tensor->spec.dtype), tensor->spec.cols()));
     errors.back().owner = ownerOf(graph, *step);
   }
   return errors;

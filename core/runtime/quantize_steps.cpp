@@ -352,6 +352,7 @@ bool haveOneScale(const Graph& graph, const Step& step) {
 std::optional<float> commonAmax(const Graph& graph, const Step& step, std::span<std::byte* const> pointers,
                                 const std::function<float(const std::byte* x, const TensorSpec& spec)>& amaxOf) {
   if (!haveOneScale(graph, step)) return std::nullopt;
+  if (QuantizeOperands(step, step.copies.front()).knownAmax >= 0) return std::nullopt;
   float amax = 0.0F;
   for (const QuantizeWork& work : step.copies)
     amax = std::fmax(amax, amaxOf(at(pointers, QuantizeOperands(step, work).source), work.spec));
@@ -367,6 +368,8 @@ void fusedOperandReference(const Graph& graph, const Plan& plan, const Step& ste
   }
   const QuantizeOperands operands(step, work);
   const float amax = amaxOf(x);
+  const bool isRaised = haveOneScale(graph, step) && &work != &step.copies.front();
+  if (isRaised) return recordAmax(at(pointers, operands.foundAmax), amax);
   std::memcpy(at(pointers, operands.foundAmax), &amax, sizeof(amax));
   if (operands.foundTransformedAmax < 0) return;
   const float transformed = transformedAmaxOf(x);

@@ -107,6 +107,12 @@ FusionReport fusedFor(const Graph& graph, const std::shared_ptr<Backend>& backen
   return std::move(*fuse(graph, {.capabilities = capabilitiesOf(backend)}));
 }
 
+bool isQuantizedByProducer(const Graph& graph, const FusionReport& report, const std::string& op) {
+  return std::ranges::any_of(report.fusedOperands, [&](const FusedOperand& operand) {
+    return operand.type == TensorType::Input && graph.node(operand.reader).id == op;
+  });
+}
+
 FusionReport withoutFusedOperands(FusionReport report) {
   report.fusedOperands.clear();
   return report;

@@ -23,6 +23,9 @@ namespace fuseline::testing {
 /// The plan for this backend.
 FusionReport fusedFor(const Graph& graph, const std::shared_ptr<Backend>& backend);
 
+/// Does the step that makes the inputs of this op quantize them, or find their amax?
+bool isQuantizedByProducer(const Graph& graph, const FusionReport& report, const std::string& op);
+
 /// The same without fused quantization: each quantized tensor has a step of its own.
 FusionReport withoutFusedOperands(FusionReport report);
 

@@ -3,7 +3,9 @@
 #include "tests/support/rule_samples.h"
 
 #include "core/ops/catalog.h"
+#include "core/quant/attention_quantizers.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 
@@ -383,19 +385,13 @@ std::vector<RefusalSample> splitAttentionRefusals() {
   std::vector<Link> swappedParts = packedAttentionLinks(2, 2);
   std::swap(swappedParts.back().extraFrom, swappedParts.back().furtherFrom.front());
   const auto batchFirst = [](Link link) { return with(std::move(link), "tensor_format", std::string("bshd")); };
-  std::vector<Link> quantized = packedAttentionLinks(2, 2);
-  quantized[0] = linear(96, "qkv");
-  quantized[1] = with(quantized[1], "shape", std::vector<std::int64_t>{-1, 1, 96});
-  quantized[2] = with(quantized[2], "sizes", std::vector<std::int64_t>{32, 32, 32});
-  quantized[3] = with(quantized[3], "kv_channels", std::vector<std::int64_t>{16});
-  const ChainOptions fp8{.recipe = "Float8CurrentScaling", .recipeFields = fields({{"fp8_dpa", true}})};
   const auto byStarts = [](Link link) { return with(std::move(link), "start_positions", true); };
   return {{0, DType::BF16, fourParts, {}},
           {0, DType::BF16, swappedParts, {}},
           {1, DType::BF16, perHead, {}},
           {2, DType::BF16, rotaryAttentionLinks(2, 2, batchFirst), {}},
           {2, DType::BF16, rotaryAttentionLinks(2, 2, byStarts), {}},
-          {3, DType::BF16, quantized, fp8, {16, 16}}};
+          {3, DType::BF16, fp8AttentionLinks(), fp8Attention("Float8CurrentScaling"), {16, 16}}};
 }
 
 /// Sizes that each recipe quantizes, with enough rows for several blocks.
@@ -422,6 +418,8 @@ Samples fusedOperandSamples() {
          expertLinks(32),
          {.extraOutputs = {"permute.y"}, .recipe = "MXFP8BlockScaling"},
          {16, 32}}}},
+      {"ForwardAttentionQuantize", {{"split", fp8AttentionLinks(), fp8Attention("DelayedScaling"), {16, 16}}}},
+      {"ForwardAttentionAmax", {{"split", fp8AttentionLinks(), fp8Attention("Float8CurrentScaling"), {16, 16}}}},
       {"BackwardQuantize",
        {{"activation", {linear(32), link("GELU")}, delayed, {64, 32}},
         {"gated", {linear(64), link("SwiGLU")}, mxfp8, {64, 32}},
@@ -591,6 +589,9 @@ std::map<std::string, std::vector<RefusalSample>> makeRefusals() {
        {{0, DType::BF16, expertLinks(32), current, {16, 32}},
         {1, DType::BF16, expertLinks(32, linear(32, "shared")), mxfp8, {16, 32}},
         {1, DType::BF16, expertLinks(32, with(experts, "num_groups", std::int64_t{4})), mxfp8, {16, 64}}}},
+      {"ForwardAttentionQuantize",
+       {{0, DType::BF16, fp8AttentionLinks(), fp8Attention("Float8CurrentScaling"), {16, 16}}}},
+      {"ForwardAttentionAmax", {{0, DType::BF16, fp8AttentionLinks(), fp8Attention("DelayedScaling"), {16, 16}}}},
       {"BackwardQuantize",
        {{0, DType::BF16, {linear(32), link("GELU")}, current, {64, 32}},
         {0, DType::BF16, {linear(32), link("RMSNorm")}, nvfp4, {64, 32}},
@@ -708,6 +709,33 @@ RuleSwitches everythingAsked(const RuleCatalog& catalog) {
 std::vector<RefusalSample> refusalSamples(const std::string& rule) {
   static const auto samples = makeRefusals();
   return lookUp(samples, rule);
+}
+
+std::vector<Link> fp8AttentionLinks(bool hasBias, bool hasRotary) {
+  constexpr std::int64_t kChannels = 16;
+  constexpr std::int64_t kWidth = 2 * kChannels;
+  const auto rotary = [&](const char* id, const char* from) { return with(rotaryOf(id, from), "dim", kChannels); };
+  std::vector<Link> links = packedHeads(2, 2);
+  links[0] = linear(3 * kWidth, "qkv");
+  links[1] = with(links[1], "shape", std::vector<std::int64_t>{-1, 1, 3 * kWidth});
+  links[2] = with(links[2], "sizes", std::vector<std::int64_t>{kWidth, kWidth, kWidth});
+  if (hasBias) links.insert(links.begin() + 2, link("Bias", "bias"));
+  if (hasRotary) links.insert(links.end(), {rotary("rope_q", "split.y"), rotary("rope_k", "split.y1")});
+  links.push_back(with(attentionOf(2, 2, hasRotary ? kRotatedParts : kSplitParts), "kv_channels",
+                       std::vector<std::int64_t>{kChannels}));
+  return links;
+}
+
+ChainOptions fp8Attention(std::string recipe) {
+  return {.recipe = std::move(recipe), .recipeFields = fields({{"fp8_dpa", true}})};
+}
+
+std::string differenceFromReference(const Graph& graph, const RunResults& actual, const RunResults& expected,
+                                    double relative) {
+  constexpr double kShareInNorm = 0.1;
+  return std::ranges::any_of(graph.nodes(), isQuantizedAttention)
+             ? firstDifferenceInNorm(actual, expected, kShareInNorm)
+             : firstDifference(actual, expected, relative);
 }
 
 }  // namespace fuseline::testing

@@ -4,6 +4,7 @@
 
 #include "core/fusion/rule.h"
 #include "tests/support/pipelines.h"
+#include "tests/support/run_plan.h"
 
 #include <string>
 #include <vector>
@@ -35,5 +36,15 @@ struct RefusalSample {
   int ranks = 1;        // more: the graph is that of the first of them
 };
 std::vector<RefusalSample> refusalSamples(const std::string& rule);
+
+/// Packed queries, keys and values of two heads of 16 channels, which FP8 attention has, perhaps after a Bias and with
+/// rotary embeddings; and the options that quantize them.
+std::vector<Link> fp8AttentionLinks(bool hasBias = false, bool hasRotary = false);
+ChainOptions fp8Attention(std::string recipe);
+
+/// Empty, or the first difference from the reference: beyond the tolerance, or in norm where an FP8 attention may round
+/// a probability to the neighboring value.
+std::string differenceFromReference(const Graph& graph, const RunResults& actual, const RunResults& expected,
+                                    double relative);
 
 }  // namespace fuseline::testing

@@ -6,6 +6,7 @@
 #include "core/graph/input_rounding.h"
 #include "core/ops/shared_attributes.h"
 #include "core/quant/apply_recipe.h"
+#include "core/quant/attention_quantizers.h"
 
 #include <algorithm>
 
@@ -284,7 +285,10 @@ ChainStep rowByRowOrLinear(std::string role, std::string mode) {
 
 ChainStep quantizing(std::string role, TensorType type) {
   return {.role = std::move(role),
-          .accepts = [type](const Node& node) { return !node.operation->isView && quantizersOf(node, type).any(); },
+          .accepts =
+              [type](const Node& node) {
+                return !node.operation->isView && !isQuantizedAttention(node) && quantizersOf(node, type).any();
+              },
           .acceptsText = fmt::format("an op that quantizes its {}", roleName(type))};
 }
 
@@ -295,10 +299,19 @@ ChainStep quantizingByAmax(std::string role, TensorType type) {
   ChainStep step = quantizing(std::move(role), type);
   step.accepts = [type, hasAmax](const Node& node) {
     const TensorQuantizers& quantizers = quantizersOf(node, type);
-    return !node.operation->isView && (hasAmax(quantizers.rowwise) || hasAmax(quantizers.columnwise));
+    return !node.operation->isView && !isQuantizedAttention(node) &&
+           (hasAmax(quantizers.rowwise) || hasAmax(quantizers.columnwise));
   };
   step.acceptsText += " by its amax";
   return step;
+}
+
+ChainStep splittingHeads(std::string role) {
+  return {.role = std::move(role), .operations = {"Split", "RotaryPositionEmbedding"}};
+}
+
+ChainStep quantizedAttention(std::string role) {
+  return {.role = std::move(role), .accepts = isQuantizedAttention, .acceptsText = "an FP8 attention"};
 }
 
 }  // namespace fuseline::rules

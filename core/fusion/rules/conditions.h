@@ -49,5 +49,9 @@ ChainStep rowByRowOrLinear(std::string role, std::string mode);
 ChainStep quantizing(std::string role, TensorType type);
 /// A linear op that reads this tensor quantized with scalings that have one amax a tensor.
 ChainStep quantizingByAmax(std::string role, TensorType type);
+/// An op that makes queries, keys or values: a Split, or a rotary embedding behind it.
+ChainStep splittingHeads(std::string role);
+/// An attention that reads its queries, keys and values quantized.
+ChainStep quantizedAttention(std::string role);
 
 }  // namespace fuseline::rules

@@ -7,7 +7,9 @@
 #include "core/runtime/step_operand.h"
 #include "kernels/cpu/attention/attention_functions.h"
 #include "kernels/cpu/attention/rotary_angles.h"
+#include "kernels/cpu/attention/split_rotary.h"
 #include "kernels/cpu/kernel_def.h"
+#include "kernels/cpu/quantize/row_copies.h"
 
 #include <algorithm>
 #include <optional>
@@ -58,6 +60,7 @@ struct RowPart {
   Binding
       tensor;  // of the part, or its gradient; absent: not wanted, or zeros; with a row stride: columns of the whole
   std::optional<PartRotation> rotation;
+  std::optional<RowCopies> copies;  // forward: the quantized part, or its amax
 };
 
 struct SplitRotaryParts {
@@ -124,7 +127,31 @@ class SplitRotaryForward final : public SplitRotaryKernel {
  public:
   using SplitRotaryKernel::SplitRotaryKernel;
 
+  std::size_t workspaceBytes() const override {
+    std::size_t bytes = SplitRotaryKernel::workspaceBytes();
+    for (const RowPart& part : m.parts) bytes += part.copies ? part.copies->scratchBytes() : 0;
+    return bytes;
+  }
+
   void run(Pointers pointers, std::byte* workspace) override {
+    beginCopies(pointers, workspace + SplitRotaryKernel::workspaceBytes());
+    writeRows(pointers, workspace);
+    for (RowPart& part : m.parts)
+      if (part.copies) part.copies->finish();
+  }
+
+ private:
+  void beginCopies(Pointers pointers, std::byte* scratch) {
+    m_sinks.assign(m.parts.size(), nullptr);
+    for (std::size_t i = 0; i < m.parts.size(); ++i) {
+      std::optional<RowCopies>& copies = m.parts[i].copies;
+      if (!copies) continue;
+      m_sinks[i] = &copies->begin(pointers, scratch);
+      scratch += copies->scratchBytes();
+    }
+  }
+
+  void writeRows(Pointers pointers, std::byte* workspace) const {
     const auto positions = positionsOfAll(pointers);
     float* const bias = m.bias ? sharedRow(workspace) : nullptr;
     const HeadRowFunctions& functions = headRowFunctions(m.dtype);
@@ -139,19 +166,24 @@ class SplitRotaryForward final : public SplitRotaryKernel {
     }
   }
 
- private:
   void writeParts(std::int64_t row, const std::vector<std::vector<std::int64_t>>& positions, float* floats,
                   Pointers pointers) const {
     for (std::size_t i = 0; i < m.parts.size(); ++i) {
       const RowPart& part = m.parts[i];
-      if (!part.tensor) continue;
+      const RowSink* const sink = m_sinks[i];
+      if (!part.tensor && !sink) continue;
       float* const own = floats + part.part.first;
       const std::int64_t position = part.rotation ? positions[i][static_cast<std::size_t>(row)] : -1;
       rotate(part, position, own, floats + paddedWidth(m.width));
-      headRowFunctions(m.dtype).write(own, part.part.width, 1, part.part.width, nullptr, 1.0F,
-                                      rowAt(part, row, pointers));
+      const int thread = omp_get_thread_num();
+      const RowsOf to = sink ? RowsOf{.data = sink->rowZero(thread, row) + row * sink->rowBytes, .stride = m.width}
+                             : rowAt(part, row, pointers);
+      headRowFunctions(m.dtype).write(own, part.part.width, 1, part.part.width, nullptr, 1.0F, to);
+      if (sink) sink->finish(thread, row, 1);
     }
   }
+
+  std::vector<const RowSink*> m_sinks;  // by part, in the current run
 };
 
 class SplitRotaryBackward final : public SplitRotaryKernel {
@@ -233,7 +265,18 @@ Result<PartRotation> rotationOf(const CompileRequest& request, const SplitRotary
                       .startPositions = counts(form.startPositionsSlot)};
 }
 
+std::optional<RowCopies> copiesOf(const CompileRequest& request, const SplitRotary::Part& part) {
+  std::vector<QuantizeWork> works;
+  for (const QuantizeWork& work : request.step.copies)
+    if (work.source == part.output) works.push_back(work);
+  return works.empty() ? std::nullopt : std::optional<RowCopies>(std::in_place, request, std::move(works));
+}
+
+}  // namespace split_rotary_parts
+}  // namespace
+
 Result<std::unique_ptr<Kernel>> compileSplitRotary(const CompileRequest& request) {
+  using namespace split_rotary_parts;
   const bool isForward = request.step.phase == Phase::Forward;
   const SplitRotary found = splitRotary(request.graph, request.step.nodes);
   const TensorSpec& packed = request.graph.spec(request.step.nodes.front(), OperandKind::Input, 0);
@@ -245,8 +288,8 @@ Result<std::unique_ptr<Kernel>> compileSplitRotary(const CompileRequest& request
   if (found.hasBias())
     parts.bias = findOperand(request, {found.bias, isForward ? OperandKind::Parameter : OperandKind::GradParameter, 0});
   for (const SplitRotary::Part& part : found.parts) {
-    RowPart& own =
-        parts.parts.emplace_back(RowPart{part, findOperand(request, isForward ? part.output : part.gradient), {}});
+    RowPart& own = parts.parts.emplace_back(
+        RowPart{part, findOperand(request, isForward ? part.output : part.gradient), {}, copiesOf(request, part)});
     if (part.rotary < 0) continue;
     Result<PartRotation> rotation = rotationOf(request, part);
     if (!rotation) return rotation.error();
@@ -256,15 +299,12 @@ Result<std::unique_ptr<Kernel>> compileSplitRotary(const CompileRequest& request
   return std::unique_ptr<Kernel>(std::make_unique<SplitRotaryBackward>(std::move(parts)));
 }
 
-}  // namespace split_rotary_parts
-}  // namespace
-
 KernelDef split_rotary() {
-  using namespace split_rotary_parts;
   return {
       .name = "split_rotary",
       .phases = {Phase::Forward, Phase::Backward},
       .compile = compileSplitRotary,
+      .writesCopies = true,
   };
 }
 

@@ -1,5 +1,6 @@
 // Kernel "Split": columns of x to several tensors, and of their gradients back into one.
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/attention/split_rotary.h"
 #include "kernels/cpu/layout/column_copy.h"
 
 namespace fuseline::cpu::kernels {
@@ -10,7 +11,12 @@ KernelDef split() {
   return {
       .name = "Split",
       .phases = {Phase::Forward, Phase::Backward},
-      .compile = [](const CompileRequest& request) { return makeColumnCopy(request, readSplit(request)); },
+      .compile =
+          [](const CompileRequest& request) {
+            return request.step.copies.empty() ? makeColumnCopy(request, readSplit(request))
+                                               : compileSplitRotary(request);
+          },
+      .writesCopies = true,
   };
 }
 

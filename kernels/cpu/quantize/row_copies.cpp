@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -36,11 +37,11 @@ Verdict canMakeRowCopies(const KernelQuery& query) {
       norm->id, norm->parameters.front().numElements(), query.copies->spec.cols()));
 }
 
-RowCopies::RowCopies(const CompileRequest& request)
+RowCopies::RowCopies(const CompileRequest& request, std::vector<QuantizeWork> works)
     : m_graph(request.graph),
       m_plan(request.plan),
       m_step(request.step),
-      m_works(request.step.copies),
+      m_works(std::move(works)),
       m_spec(m_works.front().quantizedSpec()),
       m_sourceIndex(QuantizeOperands(m_step, m_works.front()).source),
       m_threads(request.settings.threads),

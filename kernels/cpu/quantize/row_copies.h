@@ -20,7 +20,9 @@ Verdict canMakeRowCopies(const KernelQuery& query);
 class RowCopies {
  public:
   /// request.step.copies is not empty; all of them belong to one result.
-  explicit RowCopies(const CompileRequest& request);
+  explicit RowCopies(const CompileRequest& request) : RowCopies(request, request.step.copies) {}
+  /// Some of the step's copies, all of one result.
+  RowCopies(const CompileRequest& request, std::vector<QuantizeWork> works);
 
   const OperandKey& source() const { return m_works.front().source; }
   /// Spec of the rows that the kernel computes: that of the result, or float32 if it is quantized before it is rounded.

@@ -85,7 +85,9 @@ GraphTensor packed(const GraphExtents& dims, GraphElement element) {
 /// Appends steps; every result that is not named is virtual.
 class GraphWriter {
  public:
-  explicit GraphWriter(const AttentionProblem& problem) : m_problem(problem), m_element(graphElement(problem.dtype)) {}
+  explicit GraphWriter(const AttentionProblem& problem) : GraphWriter(problem, graphElement(problem.dtype)) {}
+  /// element: of q, k and v
+  GraphWriter(const AttentionProblem& problem, GraphElement element) : m_problem(problem), m_element(element) {}
 
   int add(GraphTensor tensor) {
     m_graph.tensors.push_back(std::move(tensor));
@@ -95,7 +97,10 @@ class GraphWriter {
   int scalar(std::int64_t value) {
     return add({.element = GraphElement::I32, .scalar = static_cast<std::int32_t>(value)});
   }
-  int heads(const TokenLayout& layout) { return add(headTensor(layout, m_element)); }
+  int heads(const TokenLayout& layout) { return heads(layout, m_element); }
+  int heads(const TokenLayout& layout, GraphElement element) { return add(headTensor(layout, element)); }
+  /// One number in memory.
+  int number() { return add({.element = GraphElement::F32}); }
   int headsTransposed(const TokenLayout& layout) { return add(transposed(headTensor(layout, m_element))); }
   /// [entries, heads, queries, columns]
   int rows(std::int64_t columns, GraphElement element = GraphElement::F32, bool isVirtual = true) {
@@ -214,14 +219,30 @@ Verdict fitsAttentionGraph(const AttentionProblem& problem, Phase phase, Compute
   return fitsTokens(problem);
 }
 
-AttentionForwardGraph attentionForwardGraph(const AttentionProblem& problem, bool hasLse) {
-  const AttentionLayouts& layouts = problem.layouts;
-  GraphWriter graph(problem);
-  AttentionForwardGraph made{.q = graph.heads(layouts.q),
-                             .k = graph.headsTransposed(layouts.k),
-                             .v = graph.heads(layouts.v),
-                             .y = graph.heads(layouts.y)};
-  const int score = graph.masked(graph.scaledScores(made.q, made.k));
+Verdict fitsFp8AttentionGraph(const AttentionProblem& problem, Phase phase, ElementFormat format,
+                              ComputeCapability capability) {
+  constexpr std::int64_t kQueryMultiple = 64;  // of masks from the bottom right
+  if (phase == Phase::Backward)
+    return Verdict::no(
+        "cuDNN's FP8 gradients need the scale of the gradients of scores beforehand, but Fuseline finds it in the "
+        "step");
+  if (format != ElementFormat::E4M3)
+    return Verdict::no(fmt::format("cuDNN's FP8 attention reads e4m3, not {}", formatName(format)));
+  if (capability != ComputeCapability() && capability.major != 10)
+    return Verdict::no(
+        "cuDNN's FP8 attention writes bf16 and f16 only on GPUs of compute capability 10.0 and 10.3 (Blackwell)");
+  if (const Verdict fits = fitsAttentionGraph(problem, phase, capability); !fits) return fits;
+  const std::int64_t queries = problem.layouts.q.tokens;
+  if (problem.form.isBottomRight && problem.form.right >= 0 && queries % kQueryMultiple != 0)
+    return lacks(fmt::format("in FP8 with a mask from the bottom right for {} queries, not a multiple of {}", queries,
+                             kQueryMultiple));
+  return Verdict::yes();
+}
+
+namespace {
+
+/// The softmax of scores, and its log-sum-exp if that is wanted.
+int softmax(GraphWriter& graph, int score, GraphElement element, bool hasLse, AttentionForwardGraph& made) {
   const int largest = graph.apply(GraphOperator::Max, score, -1, graph.rows(1));
   const int below = graph.apply(GraphOperator::Subtract, score, largest, graph.scores());
   const int share = graph.apply(GraphOperator::Exponential, below, -1, graph.scores());
@@ -230,9 +251,55 @@ AttentionForwardGraph attentionForwardGraph(const AttentionProblem& problem, boo
     const int logarithm = graph.apply(GraphOperator::Logarithm, sum, -1, graph.rows(1));
     made.lse = graph.apply(GraphOperator::Add, largest, logarithm, graph.rows(1, GraphElement::F32, false));
   }
-  const int probabilities = graph.apply(GraphOperator::Divide, share, sum, graph.scores(graph.element()));
+  return graph.apply(GraphOperator::Divide, share, sum, graph.scores(element));
+}
+
+}  // namespace
+
+AttentionForwardGraph attentionForwardGraph(const AttentionProblem& problem, bool hasLse) {
+  const AttentionLayouts& layouts = problem.layouts;
+  GraphWriter graph(problem);
+  AttentionForwardGraph made{.q = graph.heads(layouts.q),
+                             .k = graph.headsTransposed(layouts.k),
+                             .v = graph.heads(layouts.v),
+                             .y = graph.heads(layouts.y)};
+  const int score = graph.masked(graph.scaledScores(made.q, made.k));
+  const int probabilities = softmax(graph, score, graph.element(), hasLse, made);
   graph.apply(GraphOperator::Matmul, probabilities, made.v, made.y);
   made.graph = graph.take();
+  return made;
+}
+
+/// Source of the pattern and of the version: cudnn-frontend's SDPA with FP8, and TransformerEngine's limits.
+AttentionForwardGraph fp8AttentionForwardGraph(const AttentionProblem& problem, bool hasLse) {
+  constexpr std::size_t kOldestVersion = 91400;
+  constexpr std::size_t kOldestVersionOfWindows = 92100;
+  constexpr float kProbabilityScale = 448.0F;
+  const AttentionLayouts& layouts = problem.layouts;
+  GraphWriter graph(problem, GraphElement::E4M3);
+  AttentionForwardGraph made{.q = graph.heads(layouts.q),
+                             .k = graph.headsTransposed(layouts.k),
+                             .v = graph.heads(layouts.v),
+                             .y = graph.heads(layouts.y, graphElement(problem.dtype)),
+                             .scaleQ = graph.number(),
+                             .scaleK = graph.number(),
+                             .scaleV = graph.number(),
+                             .amaxProbabilities = graph.number(),
+                             .amaxY = graph.number()};
+  int score = graph.scaledScores(made.q, made.k);
+  for (const int scale : {made.scaleQ, made.scaleK})
+    score = graph.apply(GraphOperator::Multiply, score, scale, graph.scores());
+  const int probabilities = softmax(graph, graph.masked(score), GraphElement::F32, hasLse, made);
+  graph.apply(GraphOperator::LargestMagnitude, probabilities, -1, made.amaxProbabilities);
+  const int codes = graph.apply(GraphOperator::Multiply, probabilities, graph.scalar(kProbabilityScale),
+                                graph.scores(GraphElement::E4M3));
+  int y = graph.apply(GraphOperator::Matmul, codes, made.v, graph.rows(layouts.y.channels));
+  for (const int scale : {graph.scalar(1.0F / kProbabilityScale), made.scaleV})
+    y = graph.apply(GraphOperator::Multiply, y, scale, graph.rows(layouts.y.channels));
+  graph.apply(GraphOperator::Multiply, y, graph.scalar(1.0F), made.y);
+  graph.apply(GraphOperator::LargestMagnitude, y, -1, made.amaxY);
+  made.graph = graph.take();
+  made.graph.oldestVersion = problem.form.left >= 0 ? kOldestVersionOfWindows : kOldestVersion;
   return made;
 }
 

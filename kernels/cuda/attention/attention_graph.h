@@ -13,13 +13,22 @@ namespace fuseline::cuda {
 /// of the GPU; 0.0: not known.
 Verdict fitsAttentionGraph(const AttentionProblem& problem, Phase phase, ComputeCapability capability);
 
+/// The same for FP8 attention of encoded values in the format.
+Verdict fitsFp8AttentionGraph(const AttentionProblem& problem, Phase phase, ElementFormat format,
+                              ComputeCapability capability);
+
 /// Tensors of the graph by what they are.
 struct AttentionForwardGraph {
   TensorGraph graph;
   int q = -1, k = -1, v = -1, y = -1;
   int lse = -1;  // -1: not wanted
+  // FP8 only, one float32 each: the scales that dequantize q, k and v, and two results that only the pattern needs.
+  int scaleQ = -1, scaleK = -1, scaleV = -1;
+  int amaxProbabilities = -1, amaxY = -1;
 };
 AttentionForwardGraph attentionForwardGraph(const AttentionProblem& problem, bool hasLse);
+/// q, k and v are encoded values in E4M3. Probabilities become E4M3 with a scale of 448, because none exceeds 1.
+AttentionForwardGraph fp8AttentionForwardGraph(const AttentionProblem& problem, bool hasLse);
 
 struct AttentionBackwardGraph {
   TensorGraph graph;

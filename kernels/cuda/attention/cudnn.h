@@ -89,7 +89,7 @@ enum class CudnnType : int {
   ReductionOperator = 18
 };
 
-enum class CudnnDataType : int { Float = 0, Half = 2, Int32 = 4, Bfloat16 = 9, Boolean = 11 };
+enum class CudnnDataType : int { Float = 0, Half = 2, Int32 = 4, Bfloat16 = 9, Boolean = 11, Fp8E4m3 = 12 };
 
 enum class CudnnPointwise : int {
   Add = 0,
@@ -105,7 +105,7 @@ enum class CudnnPointwise : int {
   Select = 601
 };
 
-enum class CudnnReduction : int { Add = 0, Max = 3 };
+enum class CudnnReduction : int { Add = 0, Max = 3, LargestMagnitude = 4 };
 enum class CudnnHeuristics : int { A = 3 };
 
 struct Cudnn {

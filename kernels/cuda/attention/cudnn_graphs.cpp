@@ -99,6 +99,7 @@ CudnnDataType typeOf(GraphElement element) {
   switch (element) {
     case GraphElement::F16: return CudnnDataType::Half;
     case GraphElement::BF16: return CudnnDataType::Bfloat16;
+    case GraphElement::E4M3: return CudnnDataType::Fp8E4m3;
     case GraphElement::I32: return CudnnDataType::Int32;
     case GraphElement::Boolean: return CudnnDataType::Boolean;
     case GraphElement::F32: break;
@@ -163,6 +164,7 @@ class GraphDescriptors {
       case GraphOperator::Matmul: return addMatmul(step);
       case GraphOperator::Max: return addReduction(step, CudnnReduction::Max);
       case GraphOperator::Sum: return addReduction(step, CudnnReduction::Add);
+      case GraphOperator::LargestMagnitude: return addReduction(step, CudnnReduction::LargestMagnitude);
       case GraphOperator::Reshape: return addReshape(step);
       default: return addPointwise(step);
     }
@@ -315,6 +317,9 @@ class CudnnGraphs final : public GraphLibrary {
     const std::lock_guard lock(m_mutex);
     try {
       if (Result<void> started = start(); !started) return started.error();
+      if (const std::size_t version = m_session->library().version(); version < graph.oldestVersion)
+        return Error{fmt::format("cuDNN is of version {}; this attention needs {} or newer", versionText(version),
+                                 versionText(graph.oldestVersion))};
       return std::unique_ptr<PreparedGraph>(std::make_unique<CudnnGraph>(m_session, graph));
     } catch (const DeviceFault& refusal) {
       return Error{refusal.what(), ErrorKind::RunFailed};

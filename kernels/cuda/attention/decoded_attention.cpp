@@ -24,8 +24,8 @@ std::size_t decodedBytes(const TensorSpec& spec) {
 
 class DecodedAttention final : public Kernel {
  public:
-  DecodedAttention(std::unique_ptr<Kernel> inner, std::vector<Binding> codes, Stream stream)
-      : m_inner(std::move(inner)), m_codes(std::move(codes)), m_stream(stream) {}
+  DecodedAttention(std::unique_ptr<Kernel> inner, std::vector<Binding> codes, std::string why, Stream stream)
+      : m_inner(std::move(inner)), m_codes(std::move(codes)), m_why(std::move(why)), m_stream(stream) {}
 
   std::size_t workspaceBytes() const override {
     std::size_t bytes = m_inner->workspaceBytes();
@@ -35,11 +35,8 @@ class DecodedAttention final : public Kernel {
 
   std::vector<std::string> ways() const override {
     std::vector<std::string> ways = m_inner->ways();
-    ways.insert(
-        ways.begin(),
-        fmt::format("quantized values are dequantized first, and attention computes in {}, because Fuseline has no "
-                    "FP8 attention for GPUs yet",
-                    dtypeName(m_codes.front().spec.dtype)));
+    ways.insert(ways.begin(), fmt::format("quantized values are dequantized first, and attention computes in {}: {}",
+                                          dtypeName(m_codes.front().spec.dtype), m_why));
     return ways;
   }
 
@@ -56,6 +53,7 @@ class DecodedAttention final : public Kernel {
  private:
   std::unique_ptr<Kernel> m_inner;
   std::vector<Binding> m_codes;
+  std::string m_why;
   Stream m_stream;
 };
 
@@ -67,7 +65,8 @@ bool readsQuantized(const CompileRequest& request) {
 }
 
 Result<std::unique_ptr<Kernel>> makeDecodedAttention(
-    const CompileRequest& request, const std::function<Result<std::unique_ptr<Kernel>>(const CompileRequest&)>& make) {
+    const CompileRequest& request, const std::string& why,
+    const std::function<Result<std::unique_ptr<Kernel>>(const CompileRequest&)>& make) {
   std::vector<Binding> codes;
   std::vector<Binding> decoded;
   for (std::size_t index = 0; index < request.step.operands.size(); ++index) {
@@ -82,7 +81,7 @@ Result<std::unique_ptr<Kernel>> makeDecodedAttention(
   Result<std::unique_ptr<Kernel>> kernel = make(inner);
   if (!kernel) return kernel.error();
   return std::unique_ptr<Kernel>(
-      std::make_unique<DecodedAttention>(std::move(*kernel), std::move(codes), request.device.stream));
+      std::make_unique<DecodedAttention>(std::move(*kernel), std::move(codes), why, request.device.stream));
 }
 
 }  // namespace fuseline::cuda

@@ -6,14 +6,16 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 namespace fuseline::cuda {
 
 /// Does the step read quantized tensors?
 bool readsQuantized(const CompileRequest& request);
 
-/// make: the kernel of a request in which the tensors have their dtype.
+/// make: the kernel of a request in which the tensors have their dtype. why: no kernel multiplies encoded values.
 Result<std::unique_ptr<Kernel>> makeDecodedAttention(
-    const CompileRequest& request, const std::function<Result<std::unique_ptr<Kernel>>(const CompileRequest&)>& make);
+    const CompileRequest& request, const std::string& why,
+    const std::function<Result<std::unique_ptr<Kernel>>(const CompileRequest&)>& make);
 
 }  // namespace fuseline::cuda

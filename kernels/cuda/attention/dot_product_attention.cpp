@@ -39,6 +39,14 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   return makeAttention(request, *problem);
 }
 
+/// By cuDNN in FP8 where it has that, else of the dequantized tensors.
+Result<std::unique_ptr<Kernel>> compileQuantized(const CompileRequest& request) {
+  const Result<AttentionProblem> problem = attentionProblem(request);
+  if (!problem) return problem.error();
+  Result<std::unique_ptr<Kernel>> fused = makeFp8Attention(request, *problem);
+  return fused ? std::move(fused) : makeDecodedAttention(request, fused.error().message, compile);
+}
+
 }  // namespace
 
 KernelDef dot_product_attention() {
@@ -46,7 +54,7 @@ KernelDef dot_product_attention() {
       .name = "DotProductAttention",
       .phases = {Phase::Forward, Phase::Backward},
       .compile = [](const CompileRequest& request) -> Result<std::unique_ptr<Kernel>> {
-        return readsQuantized(request) ? makeDecodedAttention(request, compile) : compile(request);
+        return readsQuantized(request) ? compileQuantized(request) : compile(request);
       },
   };
 }

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/attention/fused_attention.h"
 
+#include "core/tensor/scaling.h"
 #include "kernels/cuda/attention/attention_graph.h"
 #include "kernels/cuda/support/workspace.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -76,6 +78,12 @@ class GraphOperands {
     else
       m_unwanted.push_back(tensor);
   }
+  /// The scale of a quantized input.
+  void addScale(int tensor, std::size_t slot) {
+    HeadBinding input = findHeads(m_request, m_problem, slot);
+    input.firstByte = partsOf(input.whole.spec).scalesOffset;
+    m_operands.push_back({tensor, std::move(input)});
+  }
   void addOwn(int tensor, OperandKind kind) { m_operands.push_back({tensor, {.whole = findOwn(kind)}}); }
   Binding findOwn(OperandKind kind) const { return findOperand(m_request, {m_problem.places.attention, kind, 0}); }
 
@@ -131,6 +139,21 @@ Result<std::unique_ptr<Kernel>> makeFusedForward(const CompileRequest& request, 
   return makeKernel(request, made.graph, std::move(operands), {}, "attention by cuDNN, bitwise identical in every run");
 }
 
+Result<std::unique_ptr<Kernel>> makeFp8Forward(const CompileRequest& request, const AttentionProblem& problem) {
+  GraphOperands operands(request, problem);
+  const bool hasLse = static_cast<bool>(operands.findOwn(OperandKind::Residual));
+  const AttentionForwardGraph made = fp8AttentionForwardGraph(problem, hasLse);
+  addInputs(operands, made.q, made.k, made.v);
+  operands.addScale(made.scaleQ, AttentionForm::kQuery);
+  operands.addScale(made.scaleK, AttentionForm::kKey);
+  operands.addScale(made.scaleV, AttentionForm::kValue);
+  operands.addOwn(made.y, OperandKind::Output);
+  if (made.lse >= 0) operands.addOwn(made.lse, OperandKind::Residual);
+  return makeKernel(request, made.graph, std::move(operands),
+                    {{made.amaxProbabilities, sizeof(float)}, {made.amaxY, sizeof(float)}},
+                    "FP8 attention by cuDNN, bitwise identical in every run");
+}
+
 Result<std::unique_ptr<Kernel>> makeFusedBackward(const CompileRequest& request, const AttentionProblem& problem) {
   const AttentionBackwardGraph made = attentionBackwardGraph(problem);
   const TokenLayout& q = problem.layouts.q;
@@ -157,6 +180,16 @@ Result<std::unique_ptr<Kernel>> makeFusedAttention(const CompileRequest& request
   if (const Verdict fits = fitsAttentionGraph(problem, phase, request.device.capability); !fits)
     return Error{fits.reason()};
   return phase == Phase::Forward ? makeFusedForward(request, problem) : makeFusedBackward(request, problem);
+}
+
+Result<std::unique_ptr<Kernel>> makeFp8Attention(const CompileRequest& request, const AttentionProblem& problem) {
+  if (!request.device.graphs) return Error{"this device has no cuDNN"};
+  const std::optional<QuantizerSpec>& quantizer = request.member(0).quantizers.input.rowwise;
+  if (const Verdict fits =
+          fitsFp8AttentionGraph(problem, request.step.phase, quantizer->format, request.device.capability);
+      !fits)
+    return Error{fits.reason()};
+  return makeFp8Forward(request, problem);
 }
 
 }  // namespace fuseline::cuda

@@ -12,4 +12,7 @@ namespace fuseline::cuda {
 /// Errors: the attention, the library or the GPU does not fit; a sentence.
 Result<std::unique_ptr<Kernel>> makeFusedAttention(const CompileRequest& request, const AttentionProblem& problem);
 
+/// The same of quantized queries, keys and values, in FP8.
+Result<std::unique_ptr<Kernel>> makeFp8Attention(const CompileRequest& request, const AttentionProblem& problem);
+
 }  // namespace fuseline::cuda

@@ -7,11 +7,15 @@
 #include "core/ops/rotary_form.h"
 #include "kernels/cuda/attention/rotary_turns.h"
 #include "kernels/cuda/attention/run_counts.h"
+#include "kernels/cuda/attention/split_rotary.h"
 #include "kernels/cuda/attention/split_rotary_launch.h"
 #include "kernels/cuda/elementwise/elementwise_launch.h"
 #include "kernels/cuda/elementwise/elementwise_program.h"
 #include "kernels/cuda/kernel_def.h"
+#include "kernels/cuda/quantize/step_copies.h"
 
+#include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -34,12 +38,14 @@ struct PartPositions {
 struct BoundColumns {
   Binding data;
   PartPositions positions;
+  int copy = -1;  // the step's work that quantizes it; -1: none
 };
 
 struct SplitRotaryParts {
   SplitRotaryTask task;  // without pointers
   Binding packed, bias;
   std::vector<BoundColumns> columns;  // by part
+  std::optional<StepCopies> copies;
 };
 
 class SplitRotaryKernel final : public Kernel {
@@ -58,10 +64,26 @@ class SplitRotaryKernel final : public Kernel {
       columns.sums = countsAt(positions.sums, pointers);
       columns.starts = countsAt(positions.starts, pointers);
     }
+    if (m.copies) addCodes(pointers, task);
     launchSplitRotary(task, m_device.stream);
   }
 
  private:
+  /// Parts with one scale have one amax.
+  void addCodes(Pointers pointers, SplitRotaryTask& task) const {
+    if (m.copies->isAmaxOnly()) m.copies->clearedAmax(pointers, m_device);
+    const device::QuantizedOutputs outputs = m.copies->at(pointers);
+    for (std::size_t i = 0; i < m.columns.size(); ++i) {
+      if (m.columns[i].copy < 0) continue;
+      const device::CopyPair& pair = outputs.pairs[m.columns[i].copy];
+      task.parts[i].codes = {.codes = pair.rowwise.codes,
+                             .inverse = static_cast<float*>(pair.rowwise.scales),
+                             .scale = pair.scale,
+                             .amax = pair.amax,
+                             .code = pair.rowwise.code};
+    }
+  }
+
   void checkOnce(Pointers pointers) {
     if (std::exchange(m_isChecked, true)) return;
     for (const BoundColumns& columns : m.columns) {
@@ -122,6 +144,14 @@ bool isVectorized(const RotaryColumns& columns) {
          columns.numPairs % packetPairs == 0 && isWhole(columns.channels - 2 * columns.numPairs);
 }
 
+int copyOf(const CompileRequest& request, const OperandKey& part) {
+  const std::vector<QuantizeWork>& works = request.step.copies;
+  const auto found = std::ranges::find(works, part, &QuantizeWork::source);
+  return found == works.end() ? -1 : static_cast<int>(found - works.begin());
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Kernel>> compileSplitRotary(const CompileRequest& request) {
   const bool isForward = request.step.phase == Phase::Forward;
   const SplitRotary found = splitRotary(request.graph, request.step.nodes);
@@ -129,6 +159,9 @@ Result<std::unique_ptr<Kernel>> compileSplitRotary(const CompileRequest& request
   SplitRotaryParts parts{
       .packed = findOperand(request, {0, isForward ? OperandKind::Input : OperandKind::GradInput, 0}),
       .bias = isForward && found.hasBias() ? findOperand(request, {found.bias, OperandKind::Parameter, 0}) : Binding()};
+  Result<std::optional<StepCopies>> copies = StepCopies::ifAny(request);
+  if (!copies) return copies.error();
+  parts.copies = std::move(*copies);
   SplitRotaryTask& task = parts.task;
   task.rows = packed.rows();
   task.width = found.width;
@@ -138,7 +171,9 @@ Result<std::unique_ptr<Kernel>> compileSplitRotary(const CompileRequest& request
   int numTurns = 0;
   for (const SplitRotary::Part& part : found.parts) {
     BoundColumns& bound =
-        parts.columns.emplace_back(BoundColumns{.data = findOperand(request, isForward ? part.output : part.gradient)});
+        parts.columns.emplace_back(BoundColumns{.data = findOperand(request, isForward ? part.output : part.gradient),
+                                                .positions = {},
+                                                .copy = copyOf(request, part.output)});
     RotaryColumns& columns = task.parts[task.numParts];
     columns.first = part.first;
     columns.rowStride = bound.data.rowStride > 0 ? bound.data.rowStride : part.width;
@@ -151,6 +186,20 @@ Result<std::unique_ptr<Kernel>> compileSplitRotary(const CompileRequest& request
   }
   return std::unique_ptr<Kernel>(std::make_unique<SplitRotaryKernel>(std::move(parts), request.device));
 }
+
+/// Columnwise tensors would need tiles of rows.
+Verdict canQuantizeParts(const KernelQuery& query) {
+  const std::size_t numParts = splitRotary(query.graph, query.members).parts.size();
+  if (numParts > SplitRotaryTask::kMaxParts)
+    return Verdict::no(fmt::format("On a GPU this pass supports up to {} parts; the split has {}.",
+                                   SplitRotaryTask::kMaxParts, numParts));
+  const TensorQuantizers& quantizers = query.copies->quantizers;
+  const bool isOfTensor = quantizers.rowwise && quantizers.rowwise->scaling == Scaling::PerTensor;
+  if (query.copies->isAmaxOnly() || (isOfTensor && !quantizers.columnwise)) return Verdict::yes();
+  return Verdict::no("On a GPU this pass quantizes with one scale per tensor, for consumers of rows.");
+}
+
+namespace {
 
 Verdict supportsSplitRotary(const KernelQuery& query) {
   const SplitRotary found = splitRotary(query.graph, query.members);
@@ -176,6 +225,7 @@ KernelDef split_rotary() {
       .phases = {Phase::Forward, Phase::Backward},
       .supports = supportsSplitRotary,
       .compile = compileSplitRotary,
+      .supportsCopies = canQuantizeParts,
   };
 }
 

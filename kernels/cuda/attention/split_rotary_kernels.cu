@@ -12,6 +12,8 @@
 
 #include <cuda_runtime.h>
 
+#include "kernels/cuda/device/amax.h"
+#include "kernels/cuda/device/code_tile.h"
 #include "kernels/cuda/device/rotary.h"
 
 namespace fuseline::cuda {
@@ -26,6 +28,48 @@ __device__ std::int64_t positionOfRow(const RotaryColumns& part, std::int64_t ro
   return positionOf(part, row / part.tokens, row % part.tokens);
 }
 
+__device__ bool isWanted(const RotaryCodes& codes) { return codes.codes || codes.amax; }
+
+/// Quantizes the results that a thread stores, and finds their amax.
+template <Element kElement, int kVector>
+class RowPartCodes {
+ public:
+  __device__ RowPartCodes(const RotaryCodes& task, std::int64_t firstElement) : m_task(task), m_first(firstElement) {}
+
+  __device__ void put(std::int64_t column, const float (&values)[kVector]) {
+    float stored[kVector];
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) stored[v] = values[v];
+    roundTo(kElement, stored);
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) m_largest = largerOf(fabsf(stored[v]), m_largest);
+    if (!m_task.codes) return;
+    std::uint8_t* const to = m_task.codes + m_first + column;
+    FUSELINE_WRITES(to, kVector);
+    if constexpr (kVector == kPatch) {
+      float multipliers[kPatch];
+      fill(*m_task.scale, multipliers);
+      *reinterpret_cast<CodePacket*>(to) = encodePacket(stored, multipliers, m_task.code);
+    } else {
+      *to = encode(stored[0] * *m_task.scale, m_task.code);
+    }
+  }
+
+  /// All threads of a warp call it.
+  __device__ void finish() const {
+    if (!m_task.amax) return;
+    float largest = m_largest;
+    for (int offset = kWarpLanes / 2; offset > 0; offset /= 2)
+      largest = largerOf(__shfl_xor_sync(0xffffffffu, largest, offset), largest);
+    raiseTo(m_task.amax, largest, static_cast<int>(threadIdx.x) % kWarpLanes);
+  }
+
+ private:
+  const RotaryCodes& m_task;
+  std::int64_t m_first;
+  float m_largest = 0.0f;
+};
+
 /// One part of one row.
 template <Element kElement, int kVector>
 class PartOfRow {
@@ -37,9 +81,10 @@ class PartOfRow {
         m_inPacked(row * task.width + part.first),
         m_inPart(row * part.rowStride),
         m_cosines(cosines),
-        m_sines(sines) {}
+        m_sines(sines),
+        m_codes(part.codes, row * part.width) {}
 
-  __device__ void run() const {
+  __device__ void run() {
     const std::int64_t turned = (m_part.isInterleaved && kVector > 1 ? 2 : 1) * m_part.numPairs / kVector;
     const std::int64_t perHead = turned + (m_part.channels - 2 * m_part.numPairs) / kVector;
     const std::int64_t packets = m_part.width / m_part.channels * perHead;
@@ -51,6 +96,7 @@ class PartOfRow {
       else
         copy(head + 2 * m_part.numPairs + (packet - turned) * kVector);
     }
+    m_codes.finish();
   }
 
  private:
@@ -66,18 +112,19 @@ class PartOfRow {
     for (int v = 0; v < kVector; ++v) values[v] += bias[v];
   }
 
-  __device__ void store(std::int64_t column, const float (&values)[kVector]) const {
+  __device__ void store(std::int64_t column, const float (&values)[kVector]) {
+    if (isWanted(m_part.codes)) m_codes.put(column, values);
     void* const to = m_task.isBackward ? m_task.packed : m_part.data;
-    storeElements<kElement, kVector>(to, (m_task.isBackward ? m_inPacked : m_inPart) + column, kVector, values);
+    if (to) storeElements<kElement, kVector>(to, (m_task.isBackward ? m_inPacked : m_inPart) + column, kVector, values);
   }
 
-  __device__ void copy(std::int64_t column) const {
+  __device__ void copy(std::int64_t column) {
     float values[kVector];
     load(column, values);
     store(column, values);
   }
 
-  __device__ void turn(std::int64_t head, std::int64_t packet) const {
+  __device__ void turn(std::int64_t head, std::int64_t packet) {
     if constexpr (kVector > 1)
       if (m_part.isInterleaved) return turnNeighbors(head, packet);
     const std::int64_t pair = packet * kVector;
@@ -94,7 +141,7 @@ class PartOfRow {
   }
 
   /// Half as many pairs as a packet has elements.
-  __device__ void turnNeighbors(std::int64_t head, std::int64_t packet) const {
+  __device__ void turnNeighbors(std::int64_t head, std::int64_t packet) {
     float x[kVector];
     load(head + packet * kVector, x);
 #pragma unroll
@@ -114,6 +161,7 @@ class PartOfRow {
   std::int64_t m_inPart;
   const float* m_cosines;
   const float* m_sines;
+  RowPartCodes<kElement, kVector> m_codes;
 };
 
 template <Element kElement, int kVector>
@@ -123,7 +171,9 @@ __global__ void __launch_bounds__(kBlockThreads) splitRotary(const __grid_consta
   const std::int64_t row = blockIdx.x;
   for (int i = 0; i < task.numParts; ++i) {
     const RotaryColumns& part = task.parts[i];
-    if (part.isInPlace || (!part.data && !task.isBackward)) continue;
+    if (part.isInPlace || (!part.data && !isWanted(part.codes) && !task.isBackward)) continue;
+    if (part.codes.codes && row == 0 && threadIdx.x == 0) *part.codes.inverse = 1.0f / *part.codes.scale;
+    if (task.rows == 0) continue;
     const std::int64_t position = part.numPairs > 0 ? positionOfRow(part, row) : -1;
     const int pairs = static_cast<int>(part.numPairs);
     for (int pair = static_cast<int>(threadIdx.x); pair < pairs; pair += static_cast<int>(blockDim.x)) {
@@ -159,9 +209,12 @@ unsigned threadsFor(const SplitRotaryTask& task) {
 }  // namespace
 
 void launchSplitRotary(const SplitRotaryTask& task, Stream stream) {
-  if (task.rows == 0 || task.width == 0) return;
+  const bool hasCodes =
+      std::any_of(task.parts, task.parts + task.numParts, [](const RotaryColumns& part) { return part.codes.codes; });
+  if ((task.rows == 0 && !hasCodes) || task.width == 0) return;
   const auto kernel = task.isVectorized ? kernelFor<kVectorWidth>(task.element) : kernelFor<1>(task.element);
-  launch(kernel, dim3(static_cast<unsigned>(task.rows)), dim3(threadsFor(task)), 0, stream, task);
+  launch(kernel, dim3(static_cast<unsigned>(std::max<std::int64_t>(task.rows, 1))), dim3(threadsFor(task)), 0, stream,
+         task);
 }
 
 }  // namespace fuseline::cuda

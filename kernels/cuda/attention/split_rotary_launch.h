@@ -3,11 +3,21 @@
 #pragma once
 
 #include "kernels/cuda/device/program.h"
+#include "kernels/cuda/device/quantize_data.h"
 #include "kernels/cuda/stream/stream.h"
 
 #include <cstdint>
 
 namespace fuseline::cuda {
+
+/// The quantized form of a part, and its amax. Both follow from its rounded elements.
+struct RotaryCodes {
+  std::uint8_t* codes = nullptr;  // [rows, width of the part]; null: not wanted
+  float* inverse = nullptr;       // the scale with which they are dequantized
+  const float* scale = nullptr;
+  float* amax = nullptr;  // raised; null: not wanted
+  device::FloatCode code = device::FloatCode::E4M3;
+};
 
 /// Some columns of the packed tensor, and the tensor that has them by themselves.
 struct RotaryColumns {
@@ -29,6 +39,7 @@ struct RotaryColumns {
   const std::int64_t* sums = nullptr;    // of sequence lengths; null: each batch entry is a sequence
   std::int64_t numSequences = 0;         // where there are sums
   const std::int64_t* starts = nullptr;  // added to the positions of each sequence; null: nothing is
+  RotaryCodes codes;                     // forward
 };
 
 struct SplitRotaryTask {

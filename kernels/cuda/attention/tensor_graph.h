@@ -17,7 +17,7 @@
 
 namespace fuseline::cuda {
 
-enum class GraphElement : std::uint8_t { F32, F16, BF16, I32, Boolean };
+enum class GraphElement : std::uint8_t { F32, F16, BF16, E4M3, I32, Boolean };
 GraphElement graphElement(DType dtype);
 
 /// [batch, head, row, column] wherever attention is meant; strides in elements.
@@ -47,6 +47,7 @@ enum class GraphOperator : std::uint8_t {
   Select,  // x where t, else b
   Max,     // over extents that y has fewer of; of heads, neighbors
   Sum,
+  LargestMagnitude,
   Reshape  // the same elements with other dims and strides
 };
 
@@ -64,6 +65,7 @@ struct GraphStep {
 struct TensorGraph {
   std::vector<GraphTensor> tensors;
   std::vector<GraphStep> steps;
+  std::size_t oldestVersion = 0;  // of the library: 91400 is 9.14.0; 0: that of any graph
 };
 
 /// A graph that was made ready once.

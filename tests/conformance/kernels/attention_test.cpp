@@ -4,8 +4,10 @@
 #include "core/ops/catalog.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/support/compare.h"
+#include "tests/support/handed_codes.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/recipes.h"
+#include "tests/support/rule_samples.h"
 #include "tests/support/run_plan.h"
 #include "tests/support/structured_samples.h"
 
@@ -148,6 +150,23 @@ TEST(Attention, OfFp8IsLikeTheReference) {
         for (const int threads : {1, 5})
           EXPECT_EQ(firstDifferenceInNorm(runPlan(graph, unfused(graph), onThreads(threads)), expected, tolerance), "")
               << name << ", " << mask << " in " << dtypeName(dtype) << " on " << threads << " threads";
+      }
+}
+
+/// The step that splits and rotates also quantizes, or finds the amax: the same bits, also of scales and histories.
+TEST(Attention, OfFp8IsQuantizedByTheSplit) {
+  for (const char* const name : {"Float8CurrentScaling", "DelayedScaling"})
+    for (const bool hasRotary : {false, true})
+      for (const bool hasBias : {false, true}) {
+        const Graph graph = chain(DType::BF16, {700, 16}, fp8AttentionLinks(hasBias, hasRotary), fp8Attention(name));
+        for (const std::shared_ptr<Backend>& backend : {onThreads(3), makeReferenceBackend()}) {
+          const FusionReport report = fusedFor(graph, backend);
+          ASSERT_TRUE(isQuantizedByProducer(graph, report, "attention")) << toTree(graph, report);
+          const FusionReport apart = withoutFusedOperands(report);
+          EXPECT_EQ(firstDifference(runPlan(graph, report, backend), runPlan(graph, apart, backend), 0.0), "")
+              << name << (hasRotary ? ", rotated" : "") << (hasBias ? ", with a bias" : "");
+          EXPECT_EQ(statesOfQuantizers(graph, report, backend), statesOfQuantizers(graph, apart, backend));
+        }
       }
 }
 

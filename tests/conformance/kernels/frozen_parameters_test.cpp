@@ -63,7 +63,7 @@ std::vector<std::string> gradientsIn(const RunResults& results) {
 void expectLikeReference(const Graph& graph, const FusionReport& report, const std::string& label) {
   const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
   const RunResults actual = runPlan(graph, report, cpu::makeCpuBackend());
-  EXPECT_EQ(firstDifference(actual, expected, kRelative), "") << label << "\n" << toString(graph);
+  EXPECT_EQ(differenceFromReference(graph, actual, expected, kRelative), "") << label << "\n" << toString(graph);
   EXPECT_EQ(gradientsIn(actual), wantedGradients(graph)) << label << "\n" << toString(graph);
 }
 

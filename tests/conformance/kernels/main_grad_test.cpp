@@ -64,7 +64,8 @@ void expectAdded(DType dtype, const Shape& shape, const std::vector<Link>& links
   const auto fused =
       fuse(graph, {.switches = everythingAsked(builtinRules()), .capabilities = capabilitiesOf(backend)});
   for (const FusionReport& report : {unfused(graph), *fused})
-    EXPECT_EQ(firstDifference(runPlan(graph, report, backend, 1, buffers), expected, 8 * toleranceOf(dtype).relative),
+    EXPECT_EQ(differenceFromReference(graph, runPlan(graph, report, backend, 1, buffers), expected,
+                                      8 * toleranceOf(dtype).relative),
               "")
         << label << " in " << dtypeName(dtype);
 }

@@ -77,7 +77,7 @@ TEST(AttentionRecipe, SaysWhyAttentionStaysInHighPrecision) {
   constexpr const char* kCurrent = R"("name": "Float8CurrentScaling", "fp8_dpa": true)";
   EXPECT_EQ(noteOf(kCurrent, R"(, "softcap": 2.0)"),
             "attn: fp8_dpa is on, but attn computes in bf16: FP8 attention supports no softcap.");
-  EXPECT_NE(noteOf(R"("name": "MXFP8BlockScaling", "fp8_dpa": true)").find("one scale per tensor"), std::string::npos);
+  EXPECT_NE(noteOf(R"("name": "MXFP8BlockScaling", "fp8_dpa": true)").find("no MXFP8 attention"), std::string::npos);
   EXPECT_NE(noteOf(R"("name": "DelayedScaling", "fp8_mha": true)").find("fp8_mha is on, but Fuseline ignores it"),
             std::string::npos);
   EXPECT_EQ(noteOf(R"("name": "Float8CurrentScaling")"), "");

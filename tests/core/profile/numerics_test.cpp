@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/numerics.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -74,6 +75,22 @@ TEST(ErrorOf, TakesAShareOfTheTolerance) {
   EXPECT_FALSE(single.isWithin());
   EXPECT_TRUE(errorOf("y", all, ones, DType::BF16).isWithin());
   EXPECT_FALSE(errorOf("y", all, ones, DType::F32).isWithin());
+}
+
+/// Elements of a row of large sums may be off by as much as its terms are, those of other rows may not.
+TEST(ErrorOf, MeasuresAnElementByItsRowAndColumn) {
+  constexpr std::int64_t kCols = 100;
+  std::vector<double> expected(100000, 1.0);
+  std::fill_n(expected.begin(), kCols, 10.0);
+  const auto shareOf = [&](std::size_t element, double difference, std::int64_t cols) {
+    std::vector<double> actual = expected;
+    actual[element] += difference;
+    return errorOf("y", actual, expected, DType::BF16, toleranceOf(DType::BF16), cols).toleranceShare;
+  };
+  const double allowed = 8 * 0.016 * (10.0 + 10.0);
+  EXPECT_NEAR(shareOf(5, 0.9 * allowed, kCols), 0.9, 1e-3);
+  EXPECT_GT(shareOf(5, 0.9 * allowed, 0), 1.5) << "by the rms of all";
+  EXPECT_NEAR(shareOf(5005, 1.0, kCols), shareOf(5005, 1.0, 0), 1e-9);
 }
 
 TEST(ErrorOf, AllowsOfZerosTheAbsoluteToleranceOnly) {

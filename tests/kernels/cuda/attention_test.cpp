@@ -8,8 +8,10 @@
 #include "core/runtime/executor.h"
 #include "tests/support/compare.h"
 #include "tests/support/cuda_test_backend.h"
+#include "tests/support/handed_codes.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/recipes.h"
+#include "tests/support/rule_samples.h"
 #include "tests/support/run_plan.h"
 #include "tests/support/structured_samples.h"
 
@@ -97,6 +99,18 @@ TEST_F(CudaRotary, IsAsExactAtAMillionTokensAsAtTheFirst) {
 
 class CudaAttention : public OnCuda {};
 
+/// The way that each step of a plan says it is computed.
+std::string waysOf(const Graph& graph) {
+  const Plan plan = makePlan(graph, unfused(graph));
+  const auto backend = *cudaTestBackend();
+  const auto executor = std::move(*Executor::create(backend, graph, plan, *makeBindings(graph, 1)));
+  EXPECT_TRUE(executor->run());
+  std::string ways;
+  for (std::size_t step = 0; step < plan.steps.size(); ++step)
+    for (const std::string& way : executor->ways(step)) ways += way + "\n";
+  return ways;
+}
+
 /// Queries, keys, values and dy are quantized; probabilities keep their precision.
 TEST_F(CudaAttention, OfFp8IsDequantizedFirst) {
   Attributes fp8;
@@ -108,6 +122,42 @@ TEST_F(CudaAttention, OfFp8IsDequantizedFirst) {
                                     runPlan(graph, unfused(graph), makeReferenceBackend()), 0.1),
               "")
         << name;
+  }
+}
+
+/// The step that splits and rotates also quantizes, or finds the amax: the same bits, also of scales and histories.
+TEST_F(CudaAttention, OfFp8IsQuantizedByTheSplit) {
+  for (const char* const name : {"Float8CurrentScaling", "DelayedScaling"})
+    for (const bool hasRotary : {false, true})
+      for (const bool hasBias : {false, true}) {
+        const Graph graph = chain(DType::BF16, {48, 16}, fp8AttentionLinks(hasBias, hasRotary), fp8Attention(name));
+        const std::shared_ptr<Backend> backend = *cudaTestBackend();
+        const FusionReport report = fusedFor(graph, backend);
+        ASSERT_TRUE(isQuantizedByProducer(graph, report, "attention")) << toTree(graph, report);
+        EXPECT_EQ(firstDifference(runPlan(graph, report, backend),
+                                  runPlan(graph, withoutFusedOperands(report), backend), 0.0),
+                  "")
+            << name << (hasRotary ? ", rotated" : "") << (hasBias ? ", with a bias" : "");
+        EXPECT_EQ(statesOfQuantizers(graph, report, backend),
+                  statesOfQuantizers(graph, withoutFusedOperands(report), backend));
+      }
+}
+
+/// Where cuDNN writes bf16 from FP8: Blackwell, and the harness.
+TEST_F(CudaAttention, Fp8AsOneGraphIsLikeTheReference) {
+  using List = std::vector<std::int64_t>;
+  Attributes fp8;
+  fp8.set("fp8_dpa", true);
+  const AttentionExtents extents{.B = 2, .queries = 128, .keys = 128, .H = 4, .G = 2, .D = 16, .Dv = 32};
+  for (const AttributeValues& given : {AttributeValues{}, AttributeValues{{"window_size", List{7, 0}}},
+                                       AttributeValues{{"attn_mask_type", std::string("no_mask")}}}) {
+    const Graph graph = under(recipe("Float8CurrentScaling", fp8),
+                              sampleGraph(attentionSample(extents, given), DType::BF16, ExecutionMode::Inference));
+    const std::string ways = waysOf(graph);
+    if (ways.find("FP8 attention by cuDNN") == std::string::npos) GTEST_SKIP() << ways;
+    EXPECT_EQ(firstDifferenceInNorm(runPlan(graph, unfused(graph), *cudaTestBackend()),
+                                    runPlan(graph, unfused(graph), makeReferenceBackend()), 0.01),
+              "");
   }
 }
 
@@ -149,18 +199,6 @@ TEST_F(CudaAttention, GivesTheSameBitsInEveryRun) {
                                           {{"attention_dropout", 0.4}});
   const Graph graph = sampleGraph(sample, DType::BF16, ExecutionMode::Training);
   EXPECT_EQ(runPlan(graph, unfused(graph), *cudaTestBackend()), runPlan(graph, unfused(graph), *cudaTestBackend()));
-}
-
-/// The way that each step of a training plan says it is computed.
-std::string waysOf(const Graph& graph) {
-  const Plan plan = makePlan(graph, unfused(graph));
-  const auto backend = *cudaTestBackend();
-  const auto executor = std::move(*Executor::create(backend, graph, plan, *makeBindings(graph, 1)));
-  EXPECT_TRUE(executor->run());
-  std::string ways;
-  for (std::size_t step = 0; step < plan.steps.size(); ++step)
-    for (const std::string& way : executor->ways(step)) ways += way + "\n";
-  return ways;
 }
 
 /// Numbers of tokens that cuDNN's attention takes: it, or the graph that it would run.

@@ -6,6 +6,7 @@
 #include "core/ops/catalog.h"
 #include "core/plan/plan.h"
 #include "core/quant/apply_recipe.h"
+#include "core/quant/attention_quantizers.h"
 #include "core/quant/copy_memory.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/executor.h"
@@ -67,13 +68,17 @@ std::string refusal(const Graph& graph, const FusionReport& report) {
 void expectLikeReference(const Graph& graph, const FusionReport& report, double relative, const std::string& label) {
   const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
   const RunResults actual = runPlan(graph, report, backendUnderTest());
-  EXPECT_EQ(firstDifference(actual, expected, relative), "") << label << "\n" << toString(graph);
+  EXPECT_EQ(differenceFromReference(graph, actual, expected, relative), "") << label << "\n" << toString(graph);
 }
 
 /// The same for GEMMs of quantized factors. exact: the tolerance for exact GEMMs.
 void expectCodesLikeReference(const Graph& graph, const FusionReport& report, double exact, const std::string& label) {
   const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
   const RunResults actual = runPlan(graph, report, backendUnderTest());
+  if (std::ranges::any_of(graph.nodes(), isQuantizedAttention)) {
+    EXPECT_EQ(differenceFromReference(graph, actual, expected, exact), "") << label << "\n" << toString(graph);
+    return;
+  }
   EXPECT_EQ(quantizesUnrounded(graph, report) ? differenceOfNextCodes(actual, expected)
                                               : differenceOfCodes(actual, expected, exact),
             "")

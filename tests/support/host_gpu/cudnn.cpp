@@ -116,6 +116,7 @@ GraphElement elementOf(CudnnDataType type) {
   switch (type) {
     case CudnnDataType::Half: return GraphElement::F16;
     case CudnnDataType::Bfloat16: return GraphElement::BF16;
+    case CudnnDataType::Fp8E4m3: return GraphElement::E4M3;
     case CudnnDataType::Int32: return GraphElement::I32;
     case CudnnDataType::Boolean: return GraphElement::Boolean;
     case CudnnDataType::Float: break;
@@ -138,6 +139,15 @@ GraphOperator operatorOf(CudnnPointwise mode) {
     case CudnnPointwise::Identity: break;
   }
   return GraphOperator::Identity;
+}
+
+GraphOperator operatorOf(CudnnReduction reduction) {
+  switch (reduction) {
+    case CudnnReduction::Max: return GraphOperator::Max;
+    case CudnnReduction::LargestMagnitude: return GraphOperator::LargestMagnitude;
+    case CudnnReduction::Add: break;
+  }
+  return GraphOperator::Sum;
 }
 
 /// A graph with the memory that a variant pack names, as it is when the plan is executed.
@@ -196,8 +206,7 @@ class ToldGraph {
         break;
       case CudnnDescriptorType::ReductionOperation: {
         const Descriptor& reduction = told.other(Attribute::ReductionOperationReduction);
-        const bool isMax = reduction.one<CudnnReduction>(Attribute::ReductionOperator) == CudnnReduction::Max;
-        graph.steps.push_back({.operation = isMax ? GraphOperator::Max : GraphOperator::Sum,
+        graph.steps.push_back({.operation = operatorOf(reduction.one<CudnnReduction>(Attribute::ReductionOperator)),
                                .x = at(Attribute::ReductionOperationX),
                                .y = at(Attribute::ReductionOperationY)});
         break;

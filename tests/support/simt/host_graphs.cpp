@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/simt/host_graphs.h"
 
+#include "core/numerics/minifloat.h"
 #include "core/tensor/tensor.h"
 #include "kernels/cuda/stream/launch_count.h"
 #include "tests/support/simt/simt.h"
@@ -45,13 +46,27 @@ DType dtypeOf(GraphElement element) {
   return element == GraphElement::BF16 ? DType::BF16 : DType::F32;
 }
 
+std::int64_t bytesOf(GraphElement element) { return element == GraphElement::E4M3 ? 1 : sizeBytes(dtypeOf(element)); }
+
+void encodeAt(double value, GraphElement element, std::byte* to) {
+  if (element == GraphElement::E4M3)
+    *to = static_cast<std::byte>(E4m3::fromFloat(static_cast<float>(value)));
+  else
+    encode(std::span(&value, 1), dtypeOf(element), to);
+}
+
+double decodedAt(const std::byte* from, GraphElement element) {
+  if (element == GraphElement::E4M3) return E4m3::toFloat(std::to_integer<std::uint8_t>(*from));
+  double value[1];
+  decode(from, dtypeOf(element), value);
+  return value[0];
+}
+
 double rounded(double value, GraphElement element) {
   if (element == GraphElement::I32 || element == GraphElement::Boolean) return value;
   std::array<std::byte, 4> bits;
-  double result[1];
-  encode(std::span(&value, 1), dtypeOf(element), bits.data());
-  decode(bits.data(), dtypeOf(element), result);
-  return result[0];
+  encodeAt(value, element, bits.data());
+  return decodedAt(bits.data(), element);
 }
 
 class GraphRun {
@@ -84,21 +99,20 @@ class GraphRun {
     if (of.scalar) return {std::visit([](auto value) { return static_cast<double>(value); }, *of.scalar)};
     if (of.isVirtual) throw std::logic_error("A virtual tensor is read before it is made.");
     std::vector<double> values(static_cast<std::size_t>(count(of.dims)));
-    forEachPlace(of.dims, [&](const Place& at, std::size_t i) {
-      decode(addressOf(index, at), dtypeOf(of.element), std::span(&values[i], 1));
-    });
+    forEachPlace(of.dims,
+                 [&](const Place& at, std::size_t i) { values[i] = decodedAt(addressOf(index, at), of.element); });
     return values;
   }
 
   std::byte* addressOf(int index, const Place& at) const {
     std::byte* const data = m_memory[static_cast<std::size_t>(index)];
     if (!data) throw std::logic_error("A tensor of the graph has no memory.");
-    return data + offsetOf(at, tensor(index).strides) * sizeBytes(dtypeOf(tensor(index).element));
+    return data + offsetOf(at, tensor(index).strides) * bytesOf(tensor(index).element);
   }
 
   void store(int index, const std::vector<double>& values) const {
     forEachPlace(tensor(index).dims, [&](const Place& at, std::size_t i) {
-      encode(std::span(&values[i], 1), dtypeOf(tensor(index).element), addressOf(index, at));
+      encodeAt(values[i], tensor(index).element, addressOf(index, at));
     });
   }
 
@@ -115,6 +129,7 @@ class GraphRun {
     switch (step.operation) {
       case GraphOperator::Matmul: return multiply(step, y);
       case GraphOperator::Max:
+      case GraphOperator::LargestMagnitude:
       case GraphOperator::Sum: return reduce(step, y);
       case GraphOperator::Reshape: return reshape(step, y);
       default:
@@ -167,7 +182,10 @@ class GraphRun {
     forEachPlace(from, [&](Place place, std::size_t i) {
       for (std::size_t axis = 0; axis < place.size(); ++axis) place[axis] /= from[axis] / to[axis];
       double& result = y[static_cast<std::size_t>(offsetOf(place, {to[1] * to[2] * to[3], to[2] * to[3], to[3], 1}))];
-      result = isMax ? std::max(result, x[i]) : result + x[i];
+      if (step.operation == GraphOperator::Sum)
+        result += x[i];
+      else
+        result = std::max(result, isMax ? x[i] : std::fabs(x[i]));
     });
   }
 
