@@ -209,6 +209,7 @@ void addOneRankOption(CLI::App& verb, PipelineOptions& options) {
   verb.get_option("--ranks")->description(
       "Plan the work of one of N tensor-parallel ranks, with its communication; with --rules te, each parallel layer "
       "is one step that includes its collectives");
+  addSpecOption(verb, options.spec, runSpecField("chunks"));
   options.plansOneRank = true;
 }
 
@@ -248,7 +249,8 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
   analysis->ranks = options.ranks;
   spec.ranks = static_cast<int>(options.ranks);
   const bool isTe = spec.rules.value_or(documentBook(loaded->document)) == RuleBook::Te;
-  if (options.plansOneRank && !isTe) analysis->place.ranks = static_cast<int>(options.ranks);
+  if (options.plansOneRank && !isTe)
+    analysis->place = {.ranks = static_cast<int>(options.ranks), .chunks = spec.chunks};
   spec.recipe = recipeName(loaded->document, analysis->recipe);
   const Json recipe = wholeRecipe(loaded->document, analysis->recipe);
   Result<GainModel> gains = gainModel(options, loaded->document, spec, recipe);

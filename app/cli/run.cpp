@@ -120,7 +120,16 @@ Result<void> checkCapture(const Analysis& analysis, const RunOptions& options) {
   return choice ? Result<void>() : choice.error();
 }
 
+/// Why --chunks changes nothing.
+void noteUnused(const RunSpec& spec, const RunOptions& options, Context& context) {
+  if (spec.chunks == 1 || (spec.ranks > 1 && spec.overlaps) || (options.job && !options.job->speaks())) return;
+  if (!options.predictedRanks.empty()) return;
+  context.err << (spec.ranks == 1 ? "note: --chunks has no effect on one rank. Add --ranks N.\n"
+                                  : "note: --chunks has no effect with --no-overlap.\n");
+}
+
 Result<std::unique_ptr<PipelineRun>> prepare(const RunOptions& options, Context& context) {
+  noteUnused(options.spec, options, context);
   Result<OpenedPipeline> pipeline = openPipeline(options, context);
   if (!pipeline) return pipeline.error();
   if (Result<void> named = checkCapture(pipeline->analysis, options); !named) return named.error();
@@ -565,6 +574,12 @@ Result<int> refuseOnce(const LaunchPlace& place, Error error) {
   return static_cast<int>(error.kind);
 }
 
+/// The error of a rank, reported late: launchers end it before if rank 0 reports the same.
+Error lateError(Error error) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  return error;
+}
+
 /// This process is one rank of a job. Ranks other than 0 print nothing.
 Result<int> runAsRank(const LaunchPlace& place, RunOptions options, Context& context) {
   if (options.spec.ranks != 1 && options.spec.ranks != place.size)
@@ -575,7 +590,7 @@ Result<int> runAsRank(const LaunchPlace& place, RunOptions options, Context& con
   const std::optional<Seconds> timeout =
       options.rankTimeout > 0.0 ? std::optional(Seconds(options.rankTimeout)) : std::nullopt;
   const Result<std::unique_ptr<RankJob>> job = RankJob::join(place, timeout);
-  if (!job) return job.error();
+  if (!job) return place.rank == 0 ? job.error() : lateError(job.error());
   options.job = job->get();
   if ((*job)->speaks()) return (*job)->leave(runPipeline(options, context), context.err);
   options.isQuiet = true;
@@ -673,7 +688,9 @@ void addPredictionOptions(CLI::App& verb, RunOptions& options) {
   verb.add_flag("--predict-layers", options.predictsLayers,
                 "Run each distinct layer of a model once, and estimate the time of the whole model")
       ->excludes(ranks);
-  verb.add_option("--link", options.link, "Link between the predicted ranks: nvlink4, pcie5, or 5us,100GB/s")
+  verb.add_option("--link", options.link,
+                  "Link between the predicted ranks: nvlink4, pcie5, or latency and bandwidth: 5us,100GB/s; on the "
+                  "CPU also the memory bandwidth of sums: 5us,10GB/s,20GB/s")
       ->type_name("NAME|LATENCY,BANDWIDTH");
 }
 

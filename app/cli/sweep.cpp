@@ -58,9 +58,15 @@ Result<void> checkSweepOptions(const SweepOptions& options, const ShapeSweep& sw
 
 Result<void> checkAxes(const ShapeSweep& sweep, const PipelineDocument& document) {
   for (const SweepAxis& axis : sweep.axes) {
-    if (axis.symbol == kRanksAxis || axis.symbol == kChunksAxis) continue;
-    if (const Verdict verdict = hasSymbol(document, axis.symbol); !verdict)
-      return Error{fmt::format("--over {}: {}", axis.symbol, verdict.reason()), ErrorKind::Usage};
+    const Verdict known = hasSymbol(document, axis.symbol);
+    if (axis.symbol == kRanksAxis || axis.symbol == kChunksAxis) {
+      if (!known) continue;
+      return Error{fmt::format("--over {0}: the pipeline has a symbol {0}, but this axis is that of --{0}. Rename the "
+                               "symbol.",
+                               axis.symbol),
+                   ErrorKind::Usage};
+    }
+    if (!known) return Error{fmt::format("--over {}: {}", axis.symbol, known.reason()), ErrorKind::Usage};
   }
   return {};
 }

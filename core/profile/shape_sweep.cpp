@@ -125,9 +125,10 @@ Result<void> add(ShapeSweep& sweep, std::string_view text) {
     return {};
   }
   Result<std::vector<std::int64_t>> sizes = parseSizes(values);
+  const bool isOfRanks = name == kRanksAxis || name == kChunksAxis;
+  if (isOfRanks && (!sizes || std::ranges::max(*sizes) > kMostRanks))
+    return axisError(text, fmt::format("expected numbers of {0} from 1 to {1}, such as {0}=1,2,4.", name, kMostRanks));
   if (!sizes) return axisError(text, sizes.error().message);
-  if ((name == kRanksAxis || name == kChunksAxis) && std::ranges::max(*sizes) > kMostRanks)
-    return axisError(text, fmt::format("expected at most {} {}.", kMostRanks, name));
   sweep.axes.push_back({.symbol = std::string(name), .sizes = std::move(*sizes)});
   return {};
 }

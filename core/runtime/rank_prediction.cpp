@@ -32,13 +32,28 @@ std::vector<RankLink> knownLinks() {
            .protocols = {{6.6, 1.0, 25.0}, {14.0, 2.5, 46.9}, {8.4, 5.7, 50.0}}}};
 }
 
-/// "5us,100GB/s"
-bool readNumbers(std::string_view text, LinkProtocol& protocol) {
+bool isBandwidth(double value) { return value > 0.0 && std::isfinite(value); }
+
+/// "5us,100GB/s", "5us,100GB/s,20GB/s"
+bool readNumbers(std::string_view text, RankLink& link) {
   const std::string copy(text);
+  LinkProtocol protocol;
   int end = 0;
-  const int found = std::sscanf(copy.c_str(), "%lfus,%lfGB/s%n", &protocol.hopUs, &protocol.bandwidthGBps, &end);
-  return found == 2 && static_cast<std::size_t>(end) == copy.size() && protocol.hopUs >= 0.0 &&
-         protocol.bandwidthGBps > 0.0 && std::isfinite(protocol.hopUs) && std::isfinite(protocol.bandwidthGBps);
+  int endOfSums = 0;
+  const int found = std::sscanf(copy.c_str(), "%lfus,%lfGB/s%n,%lfGB/s%n", &protocol.hopUs, &protocol.bandwidthGBps,
+                                &end, &link.sumGBps, &endOfSums);
+  const bool hasSums = found == 3;
+  link.protocols = {protocol};
+  return found >= 2 && static_cast<std::size_t>(hasSums ? endOfSums : end) == copy.size() && protocol.hopUs >= 0.0 &&
+         std::isfinite(protocol.hopUs) && isBandwidth(protocol.bandwidthGBps) &&
+         (!hasSums || isBandwidth(link.sumGBps));
+}
+
+double sumNs(const RankLink& link, std::string_view kind, double wireBytes, int ranks) {
+  const bool isSum = kind == "all-reduce" || kind == "reduce-scatter";
+  if (!isSum || link.sumGBps == 0.0 || ranks < 2) return 0.0;
+  const double sliceBytes = wireBytes / ((kind == "all-reduce" ? 2.0 : 1.0) * (ranks - 1));
+  return sliceBytes * (ranks + 1) / link.sumGBps;
 }
 
 StepTime addStep(const StepRecord& step, const RankLink& link, RankPrediction& prediction) {
@@ -71,9 +86,8 @@ Result<RankLink> parseLink(std::string_view text) {
     if (link.name == text) return std::move(link);
     names += link.name + ", ";
   }
-  LinkProtocol protocol;
-  if (readNumbers(text, protocol))
-    return RankLink{.name = std::string(text), .source = "the numbers given", .protocols = {protocol}};
+  RankLink given{.name = std::string(text), .source = "the numbers given", .protocols = {}};
+  if (readNumbers(text, given)) return given;
   return Error{fmt::format("--link {}: expected {}or a latency and a bandwidth such as 5us,100GB/s.", text, names),
                ErrorKind::Usage};
 }
@@ -84,6 +98,7 @@ TimeRange collectiveTime(const RankLink& link, std::string_view kind, double wir
   for (const LinkProtocol& protocol : link.protocols)
     fastestNs =
         std::min(fastestNs, kNsPerUs * (protocol.startUs + hops * protocol.hopUs) + wireBytes / protocol.bandwidthGBps);
+  fastestNs += sumNs(link, kind, wireBytes, ranks);
   const double errorNs = wireBytes < kSmallBytes   ? kSmallErrorNs
                          : wireBytes < kLargeBytes ? kMiddleError * fastestNs
                                                    : kLargeError * fastestNs;

@@ -26,13 +26,16 @@ struct RankLink {
   std::string name;
   std::string source;                   // of its numbers, for people
   std::vector<LinkProtocol> protocols;  // the fastest one counts
+  /// Memory bandwidth of the sums, which ranks on the CPU make after the bytes have come; 0: they take no time.
+  double sumGBps = 0.0;
 };
 
-/// "nvlink4", "pcie5", or a latency and a bandwidth: "5us,100GB/s". Errors (Usage): neither, with the names.
+/// "nvlink4", "pcie5", or a latency and a bandwidth, and that of sums: "5us,100GB/s", "5us,10GB/s,20GB/s". Errors
+/// (Usage): neither, with the names.
 Result<RankLink> parseLink(std::string_view text);
 
 /// Time of a ring. kind: as in StepRecord::collective; wireBytes: sent by each rank. The range is the expected error of
-/// such a model: 10 us below 1 MB, 30 % below 64 MB, 15 % above.
+/// such a model: 10 us below 1 MB, 30 % below 64 MB, 15 % above. A sum reads a slice of each rank and writes one.
 TimeRange collectiveTime(const RankLink& link, std::string_view kind, double wireBytes, int ranks);
 /// The same, as the time of a step.
 StepTime timeOf(const RankLink& link, std::string_view kind, std::int64_t wireBytes, int ranks);

@@ -1,7 +1,7 @@
 # The cost model of collectives against runs of two ranks on this machine: a table of message sizes, and two pipelines.
 # SPDX-License-Identifier: Apache-2.0
 # Usage: measure_rank_model.py FUSELINE [--ranks-as mpi|processes|threads] [--iterations N] [--repeats N]
-#   Prints medians, and errors of the model whose latency and bandwidth are fitted to them. For a machine that is otherwise idle; on
+#   Prints medians, and errors of the model whose latency and bandwidths are fitted to them. For a machine that is otherwise idle; on
 #   another one --repeats takes the shortest of several interleaved runs.
 import argparse
 import json
@@ -42,24 +42,49 @@ def steps_of(record: dict, name: str) -> list[dict]:
     return next(variant for variant in record["variants"] if variant["name"] == name)["steps"]
 
 
-def shortest(runs: list[list[tuple[str, int, float]]]) -> list[tuple[str, int, float]]:
-    """The same collectives, each with its shortest time."""
-    return [(*same[0][:2], min(ns for _, _, ns in same)) for same in zip(*runs)]
+def shortest(found: list[tuple[str, int, float]]) -> list[tuple[str, int, float]]:
+    """One of each kind and size, with its shortest time."""
+    times: dict[tuple[str, int], float] = {}
+    for kind, wire_bytes, ns in found:
+        times[kind, wire_bytes] = min(ns, times.get((kind, wire_bytes), ns))
+    return [(*key, ns) for key, ns in times.items()]
 
 
 def hops(kind: str) -> int:
     return (2 if kind == "all-reduce" else 1) * (RANKS - 1)
 
 
-def fitted(points: list[tuple[str, int, float]]) -> tuple[float, float]:
-    """Latency of a hop in nanoseconds and nanoseconds a byte: least squares of relative errors."""
-    sums = [0.0] * 5
-    for kind, wire_bytes, ns in points:
-        hop, byte = hops(kind) / ns, wire_bytes / ns
-        for index, value in enumerate((hop * hop, hop * byte, byte * byte, hop, byte)):
-            sums[index] += value
-    determinant = sums[0] * sums[2] - sums[1] ** 2
-    return (sums[3] * sums[2] - sums[4] * sums[1]) / determinant, (sums[0] * sums[4] - sums[1] * sums[3]) / determinant
+def summed_bytes(kind: str, wire_bytes: int) -> float:
+    """A sum in rank order reads a slice of every rank and writes one."""
+    return wire_bytes / hops(kind) * (RANKS + 1) if kind in ("all-reduce", "reduce-scatter") else 0.0
+
+
+def solved(matrix: list[list[float]], right: list[float]) -> list[float]:
+    rows = [[*row, value] for row, value in zip(matrix, right)]
+    for column in range(len(rows)):
+        pivot = max(range(column, len(rows)), key=lambda row: abs(rows[row][column]))
+        rows[column], rows[pivot] = rows[pivot], rows[column]
+        for row in range(len(rows)):
+            if row != column:
+                factor = rows[row][column] / rows[column][column]
+                rows[row] = [a - factor * b for a, b in zip(rows[row], rows[column])]
+    return [row[-1] / row[column] for column, row in enumerate(rows)]
+
+
+def terms(kind: str, wire_bytes: int) -> list[float]:
+    return [hops(kind), wire_bytes, summed_bytes(kind, wire_bytes)]
+
+
+def fitted(points: list[tuple[str, int, float]]) -> list[float]:
+    """Nanoseconds a hop, a byte sent and a byte of sums: least squares of relative errors; none is negative."""
+    used = [0, 1, 2]
+    while True:
+        rows = [[terms(kind, wire_bytes)[index] / ns for index in used] for kind, wire_bytes, ns in points]
+        found = solved([[sum(row[i] * row[j] for row in rows) for j in range(len(used))] for i in range(len(used))],
+                       [sum(row[i] for row in rows) for i in range(len(used))])
+        if min(found) > 0 or len(used) == 1:
+            return [found[used.index(index)] if index in used else 0.0 for index in range(3)]
+        used.pop(found.index(min(found)))
 
 
 def total_ns(record: dict, name: str) -> float:
@@ -76,19 +101,24 @@ def main() -> None:
     ranks = ["--ranks", str(RANKS), "--ranks-as", given.ranks_as, "--iterations", given.iterations]
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {given.iterations} rounds, medians")
     alone = ["--no-overlap", "--variants", "unfused"]
-    runs = [[collectives(fuseline(given.program, size, *ranks, *alone)["record"]) for size in SIZES] for _ in range(given.repeats)]
-    points = [point for same in zip(*runs) for point in shortest(list(same))]
-    latency_ns, byte_ns = fitted(points)
-    link = f"{max(latency_ns, 1) / 1e3:.3f}us,{1 / max(byte_ns, 1e-6):.3f}GB/s"
+    points = shortest([point for _ in range(given.repeats) for size in SIZES
+                       for point in collectives(fuseline(given.program, size, *ranks, *alone)["record"])])
+    costs = fitted(points)
+    hop_ns, byte_ns, sum_ns = (max(cost, 1e-6) for cost in costs)
+    link = f"{hop_ns / 1e3:.4f}us,{1 / byte_ns:.3f}GB/s,{1 / sum_ns:.3f}GB/s"
     print(f"link fitted to {len(points)} collectives: {link}")
+
+    def modeled(kind: str, wire_bytes: int) -> float:
+        return sum(cost * amount for cost, amount in zip(costs, terms(kind, wire_bytes)))
+
     errors = []
     print(f"{'collective':>15} {'bytes sent':>11} {'measured us':>12} {'model us':>9} {'error':>7}")
     for kind, wire_bytes, ns in sorted(points):
-        model = hops(kind) * latency_ns + wire_bytes * byte_ns
+        model = modeled(kind, wire_bytes)
         errors.append(abs(model / ns - 1))
         print(f"{kind:>15} {wire_bytes:>11} {ns / 1e3:>12.1f} {model / 1e3:>9.1f} {100 * (model / ns - 1):>+6.0f} %")
     for kind in sorted({kind for kind, _, _ in points}):
-        of_kind = [hops(kind) * latency_ns / ns + wire_bytes * byte_ns / ns - 1 for each, wire_bytes, ns in points if each == kind]
+        of_kind = [modeled(kind, wire_bytes) / ns - 1 for each, wire_bytes, ns in points if each == kind]
         print(f"median error of {kind}: {100 * median(of_kind):+.0f} %")
     print(f"median error of a collective: {100 * median(errors):.0f} %")
     errors = []

@@ -30,6 +30,10 @@ TEST(CollectiveTime, IsHopsAndBytes) {
   EXPECT_DOUBLE_EQ(gather.lowNs, 0.85 * 13e6);
   EXPECT_DOUBLE_EQ(gather.highNs, 1.15 * 13e6);
   EXPECT_DOUBLE_EQ(collectiveTime(link, "all-reduce", 10e6, 4).highNs, 1.3 * 7e6);
+  // On the CPU a rank then adds four slices.
+  EXPECT_DOUBLE_EQ(collectiveTime(*parseLink("1000us,10GB/s,10GB/s"), "reduce-scatter", 30e6, 4).highNs,
+                   1.3 * (3e6 + 3e6 + 5e6));
+  EXPECT_EQ(collectiveTime(*parseLink("1000us,10GB/s,10GB/s"), "all-gather", 100e6, 4).highNs, gather.highNs);
   const TimeRange small = collectiveTime(*parseLink("5us,10GB/s"), "reduce-scatter", 1000, 2);
   EXPECT_EQ(small.lowNs, 0.0);
   EXPECT_DOUBLE_EQ(small.highNs, 5000.0 + 100.0 + 10000.0);

@@ -268,18 +268,20 @@ TEST(Ranks, ComputeTheSameBitsInChunks) {
     for (std::uint64_t seed = 0; seed < 8; ++seed) {
       const int ranks = 2 + static_cast<int>(seed) % 3;
       const DType dtype = kFloatTypes[seed % std::size(kFloatTypes)];
-      const Graph whole = chain(dtype, {kRows, kWidth}, randomParallelLayers(2 * seed, true, kWidth, kHidden));
+      const Graph whole = chain(dtype, {2 * kRows, kWidth}, randomParallelLayers(2 * seed, true, kWidth, kHidden));
       const auto run = [&](int chunks) {
         std::vector<std::shared_ptr<Backend>> shares;
         for (int rank = 0; rank < ranks; ++rank) shares.push_back(backend->shareOf(ranks));
         return runOnRanks(whole, shares, {.isFused = seed % 2 == 0, .chunks = chunks});
       };
-      const RankedRun inChunks = run(2);
       const RankedRun atOnce = run(1);
-      ASSERT_EQ(inChunks.problem + atOnce.problem, "");
-      EXPECT_EQ(firstDifference(inChunks.results, atOnce.results, 0.0), "")
-          << "seed " << seed << ", " << backend->device().id << "\n"
-          << toString(whole);
+      for (const int chunks : {2, 4}) {
+        const RankedRun inChunks = run(chunks);
+        ASSERT_EQ(inChunks.problem + atOnce.problem, "");
+        EXPECT_EQ(firstDifference(inChunks.results, atOnce.results, 0.0), "")
+            << "seed " << seed << ", " << chunks << " chunks, " << backend->device().id << "\n"
+            << toString(whole);
+      }
     }
 }
 
