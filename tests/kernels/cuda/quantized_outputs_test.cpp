@@ -248,6 +248,26 @@ TEST(CudaFusedOperand, IsTheResultOfAGemm) {
     }
 }
 
+/// A plan that keeps all tensors needs the result as it is, too.
+TEST(CudaFusedOperand, IsTheResultOfAGemmThatIsKept) {
+  if (const Verdict runs = runsRecipe("DelayedScaling"); !runs) GTEST_SKIP() << runs.reason();
+  const std::shared_ptr<Backend> backend = *compilingCudaTestBackend();
+  const Graph graph = chain(DType::BF16, {32, 64}, {linear(64, "a"), linear(64, "b")},
+                            {.pass = ExecutionMode::Inference, .recipe = "DelayedScaling"});
+  const Plan plan = makePlan(graph, fusedFor(graph, backend), {.keepIntermediates = true});
+  const auto resultsOn = [&](const std::shared_ptr<Backend>& device) {
+    const auto executor = std::move(*Executor::create(device, graph, plan, *makeBindings(graph, 1)));
+    EXPECT_TRUE(executor->run());
+    RunResults results;
+    for (const Step& step : plan.steps)
+      if (const StepOperand* const y = step.find({0, OperandKind::Output, 0}); y && step.kernel == "BasicLinear")
+        results[step.name] = executor->read(plan.tensors[static_cast<std::size_t>(y->tensor)].name)->toDoubles();
+    return results;
+  };
+  ASSERT_EQ(resultsOn(backend).size(), 2u);
+  EXPECT_EQ(firstDifferenceInNorm(resultsOn(backend), resultsOn(makeReferenceBackend()), 0.03), "");
+}
+
 /// Not where another op reads the result as it is, where the scale follows from it, or where the GEMM has more to do.
 TEST(CudaFusedOperand, IsNoResultOfAGemmThatOthersRead) {
   const auto count = [](std::vector<Link> links, const ChainOptions& options) {
