@@ -53,6 +53,29 @@ TEST(LaunchPlace, OfTorchrunMeetsBesideItsStore) {
   EXPECT_EQ((**place).meeting.firstPort, 29401);
 }
 
+// Open MPI starts only with srun --mpi=pmix.
+TEST(LaunchPlace, OfSrunMeetsBySocketsUnlessThereIsPmix) {
+  std::map<std::string, std::string> variables = {{"SLURM_PROCID", "1"},
+                                                  {"SLURM_STEP_NUM_TASKS", "9"},
+                                                  {"SLURM_STEP_ID", "0"},
+                                                  {"SLURM_STEP_TASKS_PER_NODE", "4(x2),1"},
+                                                  {"SLURM_JOB_ID", "20007"},
+                                                  {"SLURM_STEP_NUM_NODES", "3"},
+                                                  {"SLURM_STEP_NODELIST", "rack[03-04,7],other"}};
+  variables["PMI_RANK"] = "1";  // --mpi=pmi2 sets both
+  variables["PMI_SIZE"] = "9";
+  auto place = placeIn(variables);
+  EXPECT_EQ(textOf(place), "srun 1/9, here 4");
+  ASSERT_TRUE(place && *place);
+  EXPECT_EQ((**place).transport, RankTransport::Sockets);
+  EXPECT_EQ((**place).meeting.host, "rack03");
+  EXPECT_EQ((**place).meeting.firstPort, 20007);
+  variables["SLURM_STEP_NODELIST"] = "a,b";
+  EXPECT_EQ((**placeIn(variables)).meeting.host, "a");
+  variables["PMIX_RANK"] = "1";
+  EXPECT_EQ((**placeIn(variables)).transport, RankTransport::Mpi);
+}
+
 // A shell that Slurm starts has SLURM_PROCID=0 and no other task.
 TEST(LaunchPlace, IsNoneInAShellOfSlurmAndForASingleRank) {
   EXPECT_EQ(textOf(placeIn({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}})), "none");

@@ -219,5 +219,17 @@ TEST(Ranks, RefuseWhatNeedsOneRank) {
   EXPECT_TRUE(has(unbroken(run.err), "--numerics: expected one rank, found --ranks 2.")) << run.err;
 }
 
+TEST(Ranks, SayWhatIsNotInChunks) {
+  const std::string example = quoted(FUSELINE_SOURCE_DIR "/resources/examples/tensor_parallel_mlp.fuseline");
+  const ProgramResult plan = fuseline("fuse --ranks 2 --chunks 2 --recipe mxfp8 --stage plan " + example);
+  EXPECT_TRUE(has(unbroken(plan.out), "not in chunks: ")) << plan.out;
+  const ProgramResult chunks = fuseline("fuse --ranks 2 --chunks 2 --stage plan " + example);
+  EXPECT_TRUE(has(chunks.out, "fc1.linear.gather [2/2]")) << chunks.out;
+  EXPECT_TRUE(has(unbroken(chunks.out), "Userbuffers fc1_fprop")) << chunks.out;
+  const ProgramResult one = fuseline(exampleRun("--quiet --chunks 2"));
+  EXPECT_EQ(one.exitCode, 0);
+  EXPECT_TRUE(has(one.err, "note: --chunks has no effect on one rank. Add --ranks N.")) << one.err;
+}
+
 }  // namespace
 }  // namespace fuseline::testing
