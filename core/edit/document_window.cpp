@@ -19,10 +19,8 @@ namespace {
 
 class DocumentWindow {
  public:
-  DocumentWindow(const PipelineDocument& document, const Graph& graph, const std::vector<NodeId>& nodes)
-      : m_document(document), m_graph(graph) {
-    for (const NodeId id : nodes) m_owners.insert(graph.node(id).owner);
-  }
+  DocumentWindow(const PipelineDocument& document, const Graph& graph, std::unordered_set<std::string_view> ops)
+      : m_document(document), m_graph(graph), m_owners(std::move(ops)) {}
 
   std::optional<PipelineDocument> make() && {
     if (!takeOps() || !takeWires()) return std::nullopt;
@@ -103,7 +101,17 @@ class DocumentWindow {
 
 std::optional<PipelineDocument> windowOf(const PipelineDocument& document, const Graph& graph,
                                          const std::vector<NodeId>& nodes) {
-  return DocumentWindow(document, graph, nodes).make();
+  std::unordered_set<std::string_view> ops;
+  for (const NodeId id : nodes) ops.insert(graph.node(id).owner);
+  return DocumentWindow(document, graph, std::move(ops)).make();
+}
+
+std::optional<PipelineDocument> windowOf(const PipelineDocument& document, const Graph& graph,
+                                         const std::set<std::string>& ops) {
+  std::unordered_set<std::string_view> known;
+  for (const DocumentOp& op : document.ops())
+    if (ops.contains(op.id)) known.insert(op.id);
+  return DocumentWindow(document, graph, std::move(known)).make();
 }
 
 }  // namespace fuseline

@@ -6,6 +6,8 @@
 #include "core/graph/graph.h"
 
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 namespace fuseline {
@@ -15,5 +17,9 @@ namespace fuseline {
 /// block, or is next to one that has no node of its own (it is bypassed, or not executed).
 std::optional<PipelineDocument> windowOf(const PipelineDocument& document, const Graph& graph,
                                          const std::vector<NodeId>& nodes);
+/// The same of these ops, as far as the document has them. graph: of the document, or of one that differs from it at
+/// these ops alone.
+std::optional<PipelineDocument> windowOf(const PipelineDocument& document, const Graph& graph,
+                                         const std::set<std::string>& ops);
 
 }  // namespace fuseline

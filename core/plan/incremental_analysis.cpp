@@ -11,6 +11,7 @@
 #include "core/graph/graph_match.h"
 #include "core/graph/graph_window.h"
 #include "core/plan/analysis_stages.h"
+#include "core/plan/incremental/neighborhood.h"
 #include "core/plan/incremental/spliced_report.h"
 #include "core/plan/savings/planned_savings.h"
 #include "core/plan/savings/window_shapes.h"
@@ -131,7 +132,7 @@ bool keepsContext(const Graph& graph, NodeId id, const Node& other) {
 }  // namespace
 
 /// The ops around those whose attributes will be set.
-struct IncrementalAnalysis::Neighborhood {
+struct IncrementalAnalysis::Surroundings {
   std::set<std::string> ops;
   std::vector<NodeId> nodes;
   PipelineDocument document;
@@ -145,13 +146,15 @@ std::shared_ptr<const Analysis> IncrementalAnalysis::next(PipelineDocument docum
       isComparable && m_document.fusion() == document.fusion() && m_document.recipe() == document.recipe();
   m_document = std::move(document);
   if (isKept) m_changedOps.emplace();
-  return isKept ? m_last : take(analyzed(options, isSimilar), options, settings);
+  return isKept ? m_last : keep(analyzed(options, isSimilar), options, settings);
 }
 
 std::shared_ptr<const Analysis> IncrementalAnalysis::after(const std::vector<Edit>& edits, const OptionsFor& optionsFor,
-                                                           std::uint64_t settings) {
+                                                           std::uint64_t settings, const TakeNeighborhood& take) {
   const EditExtent extent = extentOf(edits);
-  const auto neighborhood = extent.changesMore ? std::nullopt : neighborhoodOf(extent.attributesOf);
+  const auto surroundings = extent.changesMore ? std::nullopt : surroundingsOf(extent.attributesOf);
+  const bool isTold = take && extent.changesMore && m_last && m_last->graph().nodes().size() > kMostNodes;
+  auto around = isTold ? opsAround(*m_last, extent) : std::nullopt;
   const Json fusion = m_document.fusion();
   const Json recipe = m_document.recipe();
   for (const Edit& edit : edits) (void)applyEdit(m_document, edit);
@@ -162,14 +165,16 @@ std::shared_ptr<const Analysis> IncrementalAnalysis::after(const std::vector<Edi
     m_changedOps.emplace();
     return m_last;
   }
-  const bool isPatchable = isOfAttributes && neighborhood && options.place.ranks == 1;
+  const bool isPatchable = isOfAttributes && surroundings && options.place.ranks == 1;
   const bool isSimilar = isComparable && m_document.fusion() == fusion && m_document.recipe() == recipe;
-  std::optional<Analysis> analysis = isPatchable ? patched(*neighborhood, options) : std::nullopt;
-  return take(analysis ? std::move(*analysis) : analyzed(options, isSimilar), options, settings);
+  if (around && isSimilar && options.place.ranks == 1)
+    if (auto near = neighborhoodOf(m_document, *m_last, std::move(*around), options, *m_known)) take(std::move(*near));
+  std::optional<Analysis> analysis = isPatchable ? patched(*surroundings, options) : std::nullopt;
+  return keep(analysis ? std::move(*analysis) : analyzed(options, isSimilar), options, settings);
 }
 
 /// nullopt: the whole graph is to be made again.
-std::optional<IncrementalAnalysis::Neighborhood> IncrementalAnalysis::neighborhoodOf(
+std::optional<IncrementalAnalysis::Surroundings> IncrementalAnalysis::surroundingsOf(
     const std::set<std::string>& ops) const {
   if (!m_last || !m_last->isRunnable() || ops.empty()) return std::nullopt;
   const Graph& graph = m_last->graph();
@@ -181,11 +186,11 @@ std::optional<IncrementalAnalysis::Neighborhood> IncrementalAnalysis::neighborho
   if (nodes.size() > kMostNodes) return std::nullopt;
   std::optional<PipelineDocument> window = windowOf(m_document, graph, nodes);
   if (!window) return std::nullopt;
-  return Neighborhood{ops, std::move(nodes), std::move(*window)};
+  return Surroundings{ops, std::move(nodes), std::move(*window)};
 }
 
 /// The last analysis with the attributes that the document has now; nullopt: more than that may change.
-std::optional<Analysis> IncrementalAnalysis::patched(const Neighborhood& before, const AnalysisOptions& options) {
+std::optional<Analysis> IncrementalAnalysis::patched(const Surroundings& before, const AnalysisOptions& options) {
   if (m_known->savings.size() > kMostSavings) return std::nullopt;
   const Graph& graph = m_last->graph();
   const std::optional<PipelineDocument> window = windowOf(m_document, graph, before.nodes);
@@ -246,7 +251,7 @@ Analysis IncrementalAnalysis::analyzed(const AnalysisOptions& options, bool isSi
   return analysis;
 }
 
-std::shared_ptr<const Analysis> IncrementalAnalysis::take(Analysis analysis, const AnalysisOptions& options,
+std::shared_ptr<const Analysis> IncrementalAnalysis::keep(Analysis analysis, const AnalysisOptions& options,
                                                           std::uint64_t settings) {
   m_gains = options.gains;
   m_settings = settings;

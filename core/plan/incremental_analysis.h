@@ -20,6 +20,10 @@ struct KnownSavings;
 /// Options for a document: gains that runs measured are those of one pipeline.
 using OptionsFor = std::function<AnalysisOptions(const PipelineDocument&)>;
 
+struct Neighborhood;
+/// Takes what is known of the surroundings of an edit before the analysis is complete.
+using TakeNeighborhood = std::function<void(Neighborhood)>;
+
 /// One thread at a time.
 class IncrementalAnalysis {
  public:
@@ -29,9 +33,10 @@ class IncrementalAnalysis {
   std::shared_ptr<const Analysis> next(PipelineDocument document, const AnalysisOptions& options,
                                        std::uint64_t settings);
   /// The same of the document() after these edits, which apply to it. After edits of attributes only the ops around
-  /// these are lowered again, if the rest of the graph does not depend on them.
+  /// these are lowered again, if the rest of the graph does not depend on them. After edits of ops and wires of a large
+  /// pipeline `take` is given their neighborhood first, where it can be told alone.
   std::shared_ptr<const Analysis> after(const std::vector<Edit>& edits, const OptionsFor& optionsFor,
-                                        std::uint64_t settings);
+                                        std::uint64_t settings, const TakeNeighborhood& take = {});
 
   /// The document that the last analysis is of.
   const PipelineDocument& document() const { return m_document; }
@@ -42,13 +47,13 @@ class IncrementalAnalysis {
   int numComplete() const { return m_numComplete; }
 
  private:
-  struct Neighborhood;
+  struct Surroundings;
 
   bool isFor(const AnalysisOptions& options, std::uint64_t settings) const;
-  std::optional<Neighborhood> neighborhoodOf(const std::set<std::string>& ops) const;
-  std::optional<Analysis> patched(const Neighborhood& before, const AnalysisOptions& options);
+  std::optional<Surroundings> surroundingsOf(const std::set<std::string>& ops) const;
+  std::optional<Analysis> patched(const Surroundings& before, const AnalysisOptions& options);
   Analysis analyzed(const AnalysisOptions& options, bool isSimilar);
-  std::shared_ptr<const Analysis> take(Analysis analysis, const AnalysisOptions& options, std::uint64_t settings);
+  std::shared_ptr<const Analysis> keep(Analysis analysis, const AnalysisOptions& options, std::uint64_t settings);
 
   PipelineDocument m_document;
   GainModel m_gains;

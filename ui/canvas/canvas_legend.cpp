@@ -18,6 +18,12 @@ constexpr int kLegendMarginPx = 12;
 constexpr int kLegendGapPx = 6;
 constexpr int kLegendScalePx = 96;
 
+/// Rows of the scale. In a low canvas the second one would cover nodes that fill it.
+int scaleRows(const QRect& area) {
+  constexpr int kLowPx = 260;
+  return area.height() < kLowPx ? 1 : 2;
+}
+
 void paintInvitation(QPainter& painter, const QRect& area, const Theme& theme) {
   painter.setFont(scaledFont(1.1));
   painter.setPen(theme.colors().dimText);
@@ -41,7 +47,7 @@ void paintDtypeLegend(QPainter& painter, const QRect& area, const CanvasItems& i
   if (dtypes.size() < 2) return;
   painter.setFont(scaledFont(0.85));
   const QFontMetrics metrics(painter.font());
-  const int rows = hasScale ? 3 : 1;
+  const int rows = hasScale ? scaleRows(area) + 1 : 1;
   const double middle = area.height() - kLegendMarginPx - (rows - 0.5) * metrics.height();
   double left = kLegendMarginPx;
   for (const DType dtype : dtypes) {
@@ -61,15 +67,17 @@ void paintScale(QPainter& painter, const QRect& area, const HeatScale& scale, co
   painter.setFont(scaledFont(0.85));
   const QFontMetrics metrics(painter.font());
   const int height = metrics.height();
-  const int top = area.height() - kLegendMarginPx - 2 * height;
-  const int scaleLeft = kLegendMarginPx + metrics.horizontalAdvance(scale.least) + kLegendGapPx;
+  const int rows = scaleRows(area);
+  const int top = area.height() - kLegendMarginPx - height;
+  const int titleRoom = rows > 1 ? 0 : metrics.horizontalAdvance(scale.title) + 2 * kLegendGapPx;
+  const int leastLeft = kLegendMarginPx + titleRoom;
+  const int scaleLeft = leastLeft + metrics.horizontalAdvance(scale.least) + kLegendGapPx;
   painter.setPen(theme.colors().dimText);
-  painter.drawText(kLegendMarginPx, top + metrics.ascent(), scale.title);
-  painter.drawText(kLegendMarginPx, top + height + metrics.ascent(), scale.least);
-  painter.drawText(scaleLeft + kLegendScalePx + kLegendGapPx, top + height + metrics.ascent(), scale.most);
+  painter.drawText(kLegendMarginPx, top - (rows - 1) * height + metrics.ascent(), scale.title);
+  painter.drawText(leastLeft, top + metrics.ascent(), scale.least);
+  painter.drawText(scaleLeft + kLegendScalePx + kLegendGapPx, top + metrics.ascent(), scale.most);
   for (int x = 0; x < kLegendScalePx; ++x)
-    painter.fillRect(scaleLeft + x, top + height + 3, 1, height - 6,
-                     heatColor(static_cast<double>(x) / (kLegendScalePx - 1)));
+    painter.fillRect(scaleLeft + x, top + 3, 1, height - 6, heatColor(static_cast<double>(x) / (kLegendScalePx - 1)));
 }
 
 }  // namespace

@@ -52,6 +52,13 @@ bool hasOutline(QStyle::PrimitiveElement element) {
   }
 }
 
+/// Does the tab show its icon alone?
+const QStyleOptionTab* iconTab(const QStyleOption* option, const QWidget* widget) {
+  const auto* tab = qstyleoption_cast<const QStyleOptionTab*>(option);
+  const bool isNarrow = tab && widget && widget->property(kIconTabsProperty).toBool();
+  return isNarrow && !tab->icon.isNull() && !(tab->state & QStyle::State_Selected) ? tab : nullptr;
+}
+
 }  // namespace
 
 WindowStyle::WindowStyle(Density density, Outlines outlines)
@@ -71,10 +78,19 @@ void WindowStyle::drawPrimitive(PrimitiveElement element, const QStyleOption* op
 
 QSize WindowStyle::sizeFromContents(ContentsType type, const QStyleOption* option, const QSize& size,
                                     const QWidget* widget) const {
-  const QSize whole = QProxyStyle::sizeFromContents(type, option, size, widget);
+  QSize whole = QProxyStyle::sizeFromContents(type, option, size, widget);
+  if (const auto* tab = type == CT_TabBarTab ? iconTab(option, widget) : nullptr)
+    whole.rwidth() -= tab->fontMetrics.size(Qt::TextShowMnemonic, tab->text).width();
   const int saved = m_density == Density::Compact ? heightSaved(type) : 0;
   return saved == 0 ? whole
                     : QSize(whole.width(), std::max(std::min(kLeastHeightPx, whole.height()), whole.height() - saved));
+}
+
+void WindowStyle::drawControl(ControlElement element, const QStyleOption* option, QPainter* painter,
+                              const QWidget* widget) const {
+  const auto* tab = element == CE_TabBarTabLabel ? iconTab(option, widget) : nullptr;
+  if (!tab) return QProxyStyle::drawControl(element, option, painter, widget);
+  tab->icon.paint(painter, tab->rect, Qt::AlignCenter, tab->state & State_Enabled ? QIcon::Normal : QIcon::Disabled);
 }
 
 int WindowStyle::pixelMetric(PixelMetric metric, const QStyleOption* option, const QWidget* widget) const {

@@ -11,6 +11,9 @@ enum class Density { Comfortable, Compact };
 /// A pixelMetric() of this style: the height that rows of tables have beyond their text.
 inline constexpr auto kRowRoomMetric = static_cast<QStyle::PixelMetric>(QStyle::PM_CustomBase + 1);
 
+/// A property of tab bars: only the current tab has room for its text.
+inline constexpr const char* kIconTabsProperty = "hasIconTabs";
+
 class WindowStyle : public QProxyStyle {
   Q_OBJECT
 
@@ -22,6 +25,8 @@ class WindowStyle : public QProxyStyle {
                      const QWidget* widget) const override;
   QSize sizeFromContents(ContentsType type, const QStyleOption* option, const QSize& size,
                          const QWidget* widget) const override;
+  void drawControl(ControlElement element, const QStyleOption* option, QPainter* painter,
+                   const QWidget* widget) const override;
   int pixelMetric(PixelMetric metric, const QStyleOption* option, const QWidget* widget) const override;
 
  private:

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/widgets/tab_icons.h"
 
+#include "ui/theme/window_style.h"
+
+#include <QCoreApplication>
 #include <QDockWidget>
 #include <QEvent>
 #include <QScopedValueRollback>
@@ -47,8 +50,26 @@ bool TabIcons::eventFilter(QObject* watched, QEvent* event) {
                        event->type() == QEvent::LayoutRequest || event->type() == QEvent::Paint;
   if (!isShown || m_isFilling) return false;
   const QScopedValueRollback guard(m_isFilling, true);
-  fill(*static_cast<QTabBar*>(watched));
+  auto& tabs = *static_cast<QTabBar*>(watched);
+  fill(tabs);
+  if (event->type() != QEvent::Paint) fit(tabs);
   return false;
+}
+
+/// The name of a tab that has none is its tip.
+void TabIcons::fit(QTabBar& tabs) {
+  const bool hasIcons = tabs.property(kIconTabsProperty).toBool();
+  int whole = 0;
+  for (int tab = 0; tab < tabs.count(); ++tab) {
+    whole += tabs.tabRect(tab).width();
+    if (hasIcons && tab != tabs.currentIndex())
+      whole += tabs.fontMetrics().size(Qt::TextShowMnemonic, tabs.tabText(tab)).width();
+  }
+  if (const bool isNarrow = whole > tabs.width(); isNarrow != hasIcons) {
+    tabs.setProperty(kIconTabsProperty, isNarrow);
+    QEvent restyled(QEvent::StyleChange);  // measures its tabs again
+    QCoreApplication::sendEvent(&tabs, &restyled);
+  }
 }
 
 }  // namespace fuseline::ui

@@ -1,4 +1,5 @@
-// TabIcons: an icon before the name of each pane, where panes share a place as tabs.
+// TabIcons: an icon before the name of each pane, where panes share a place as tabs; where there is no room for all
+// names, only the current tab has one.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,6 +26,7 @@ class TabIcons : public QObject {
  private:
   void renew();
   void fill(QTabBar& tabs) const;
+  static void fit(QTabBar& tabs);
 
   QMainWindow& m_window;
   const Theme& m_theme;

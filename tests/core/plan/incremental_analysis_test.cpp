@@ -4,9 +4,12 @@
 
 #include "core/edit/apply_edit.h"
 #include "core/lowering/connections.h"
+#include "core/plan/incremental/neighborhood.h"
+#include "core/plan/savings/window_shapes.h"
 #include "tests/support/random_edits.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -158,40 +161,92 @@ Edit randomStructure(const PipelineDocument& document) {
   }
 }
 
+/// Fusions, attempts and tensors of these ops.
+std::string textAbout(const Analysis& analysis, const std::set<std::string>& ops) {
+  const Graph& graph = analysis.graph();
+  std::multiset<std::string> lines;
+  const auto add = [&](const std::vector<NodeId>& nodes, std::string line) {
+    bool isAbout = false;
+    for (const NodeId id : nodes) {
+      line += " " + graph.node(id).id;
+      isAbout = isAbout || ops.contains(graph.node(id).owner);
+    }
+    if (isAbout) lines.insert(std::move(line));
+  };
+  for (const auto* list : {&analysis.report.forward, &analysis.report.backward})
+    for (const FusedOperation& entry : *list) add(entry.nodes, entry.name(graph) + entry.caveat);
+  for (const Attempt& attempt : analysis.report.attempts)
+    add(attempt.nodes, std::string(attempt.rule->name) + std::string(outcomeName(attempt.outcome)) +
+                           attempt.explanation + std::to_string(attempt.saving ? attempt.saving->bytes : -1));
+  for (const Value& value : graph.values())
+    if (value.producer >= 0) add({value.producer}, value.name + toString(value.spec));
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
 RC_GTEST_PROP(IncrementalAnalysis, AReportThatIsSplicedIsTheCompleteOne, ()) {
   IncrementalAnalysis analyses;
   PipelineDocument document = randomBlocks(36);
   AnalysisOptions options;
   const std::string recipe = *rc::gen::element<std::string>("None", "None", "MXFP8BlockScaling", "DelayedScaling");
   options.recipe = *recipeFromJson({{"name", recipe}});
-  (void)analyses.next(document, options, 0);
+  const auto before = analyses.next(document, options, 0);
   const Edit edit = randomStructure(document);
   RC_PRE(bool(applyEdit(document, edit)));
   const auto next = analyses.after({edit}, always(options), 0);
   RC_ASSERT(textOf(*next) == textOf(analyze(document, options)));
+  const auto ops = opsAround(*before, extentOf({edit}));
+  if (!ops) return;
+  KnownSavings known;
+  const auto near = neighborhoodOf(document, *before, *ops, options, known);
+  if (near) RC_ASSERT(textAbout(near->window, near->ops) == textAbout(*next, near->ops));
 }
 
-TEST(IncrementalAnalysis, ARemovedOpOfALongPipelineLeavesTheFusionsFarAway) {
-  IncrementalAnalysis analyses;
+/// Blocks of a norm, a linear layer and an activation.
+PipelineDocument longPipeline(int numBlocks) {
   PipelineDocument document;
-  ASSERT_TRUE(applyEdit(document, AddInput{{.id = "x", .dtype = "bf16", .shape = {16, 32}}}));
+  const auto apply = [&](const Edit& edit) { EXPECT_TRUE(applyEdit(document, edit)); };
+  apply(AddInput{{.id = "x", .dtype = "bf16", .shape = {16, 32}}});
   std::string last = "x";
-  for (int block = 0; block < 100; ++block)
+  for (int block = 0; block < numBlocks; ++block)
     for (const auto& [name, operation, attributes] :
          {std::tuple("norm", "RMSNorm", Json{{"normalized_shape", {32}}}),
           std::tuple("fc", "BasicLinear", Json{{"in_features", 32}, {"out_features", 32}}),
           std::tuple("act", "GELU", Json::object())}) {
       const std::string id = name + std::to_string(block);
-      ASSERT_TRUE(applyEdit(document, AddOp{{.id = id, .operation = operation, .attributes = attributes}}));
-      ASSERT_TRUE(applyEdit(document, AddWire{{parseEndpoint(last), {id, "x"}}}));
+      apply(AddOp{{.id = id, .operation = operation, .attributes = attributes}});
+      apply(AddWire{{parseEndpoint(last), {id, "x"}}});
       last = id + ".y";
     }
-  ASSERT_TRUE(applyEdit(document, AddOutput{{.id = "y", .from = parseEndpoint(last)}}));
+  apply(AddOutput{{.id = "y", .from = parseEndpoint(last)}});
+  return document;
+}
+
+TEST(IncrementalAnalysis, ARemovedOpOfALongPipelineLeavesTheFusionsFarAway) {
+  IncrementalAnalysis analyses;
+  PipelineDocument document = longPipeline(100);
   (void)analyses.next(document, {}, 0);
   const Edit removal = removeOpWithWires(document, "act50", true);
   ASSERT_TRUE(applyEdit(document, removal));
   EXPECT_EQ(textOf(*analyses.after({removal}, always({}), 0)), textOf(analyze(document)));
   EXPECT_EQ(analyses.numComplete(), 1);
+}
+
+/// 420 ops: enough for their neighborhoods to be told first.
+TEST(IncrementalAnalysis, ALongPipelineTellsTheNeighborhoodOfAnEditFirst) {
+  IncrementalAnalysis analyses;
+  const PipelineDocument document = longPipeline(140);
+  (void)analyses.next(document, {}, 0);
+  std::vector<std::set<std::string>> told;
+  const TakeNeighborhood take = [&](const Neighborhood& near) { told.push_back(near.ops); };
+  (void)analyses.after({removeOpWithWires(document, "act50", true)}, always({}), 0, take);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_TRUE(told.front().contains("fc50"));
+  EXPECT_FALSE(told.front().contains("act50"));
+  EXPECT_FALSE(told.front().contains("fc90"));
+  (void)analyses.after({SetFusion{}}, always({}), 0, take);
+  EXPECT_EQ(told.size(), 1u) << "switches may change fusions anywhere";
 }
 
 /// Everything that a run would be given.

@@ -1,0 +1,87 @@
+// The window around an edit is lowered and fused like a pipeline of its own.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/incremental/neighborhood.h"
+
+#include "core/edit/document_window.h"
+#include "core/edit/links.h"
+#include "core/graph/graph_window.h"
+#include "core/plan/analysis_stages.h"
+#include "core/plan/savings/planned_savings.h"
+#include "core/plan/savings/window_shapes.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace fuseline {
+
+namespace {
+
+/// More than any rule looks beyond the ops of its chain.
+constexpr int kHopsAround = 4;
+/// More take too long to be shown at once.
+constexpr std::size_t kMostAround = 400;
+
+void addOwners(const Graph& graph, const std::vector<NodeId>& nodes, std::set<std::string>& owners) {
+  for (const NodeId id : nodes) owners.insert(graph.node(id).owner);
+}
+
+/// With all ops of the chains that were tried there, which may be long.
+std::vector<NodeId> withChains(const Analysis& analysis, std::vector<NodeId> nodes) {
+  std::vector<bool> isNear(analysis.graph().nodes().size(), false);
+  for (const NodeId id : nodes) isNear[static_cast<std::size_t>(id)] = true;
+  for (const Attempt& attempt : analysis.report.attempts)
+    if (std::ranges::any_of(attempt.nodes, [&](NodeId id) { return isNear[static_cast<std::size_t>(id)]; }))
+      nodes.insert(nodes.end(), attempt.nodes.begin(), attempt.nodes.end());
+  return nodesAround(analysis.graph(), nodes, 0);
+}
+
+bool isSameTensor(const Value* before, const Value* after) {
+  return before && after && before->spec == after->spec && before->needsGradient == after->needsGradient;
+}
+
+/// Do ops outside of the window read the tensors that they read before?
+bool keepsOutside(const Neighborhood& part, const Graph& earlier) {
+  return std::ranges::all_of(part.document.outputs(), [&](const DocumentOutput& output) {
+    const Value* const before = valueAt(earlier, output.from);
+    return !before || isSameTensor(before, valueAt(part.window.graph(), output.from));
+  });
+}
+
+}  // namespace
+
+std::optional<NeighborhoodOps> opsAround(const Analysis& earlier, const EditExtent& extent) {
+  if (extent.changesOtherNodes || extent.nodes.empty() || !earlier.isRunnable() || earlier.ranks > 1)
+    return std::nullopt;
+  const Graph& graph = earlier.graph();
+  std::vector<NodeId> changed;
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id)
+    if (extent.nodes.contains(graph.node(id).owner)) changed.push_back(id);
+  if (changed.empty() || changed.size() > kMostAround) return std::nullopt;
+  const std::vector<NodeId> known = withChains(earlier, nodesAround(graph, changed, kHopsAround));
+  if (known.size() > kMostAround) return std::nullopt;
+  const std::vector<NodeId> window =
+      nodesAround(graph, withChains(earlier, nodesAround(graph, known, kHopsAround)), kHopsAround);
+  if (window.size() > kMostAround) return std::nullopt;
+  NeighborhoodOps ops{extent.nodes, extent.nodes};
+  addOwners(graph, known, ops.known);
+  addOwners(graph, window, ops.window);
+  return ops;
+}
+
+std::optional<Neighborhood> neighborhoodOf(const PipelineDocument& document, const Analysis& earlier,
+                                           NeighborhoodOps ops, const AnalysisOptions& options, KnownSavings& known) {
+  std::optional<PipelineDocument> window = windowOf(document, earlier.graph(), ops.window);
+  if (!window) return std::nullopt;
+  Neighborhood part{.document = std::move(*window), .window = {}, .ops = std::move(ops.known)};
+  part.window = graphStage(part.document, options);
+  if (hasErrors(part.window.lowered.diagnostics) || !keepsOutside(part, earlier.graph())) return std::nullopt;
+  const FusionOptions fusion = fusionOptions(document, options, part.window);
+  Result<FusionReport> report = fuseByPlans(part.window.graph(), fusion, planOptions(options), &known);
+  if (!report) return std::nullopt;
+  part.window.report = std::move(*report);
+  std::erase_if(part.ops, [&](const std::string& id) { return !part.document.findOp(id); });
+  return part;
+}
+
+}  // namespace fuseline
