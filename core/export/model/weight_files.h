@@ -15,8 +15,8 @@
 
 namespace fuseline {
 
-/// The safetensors files of a folder, by name; those of its index, if it has one. Errors: it cannot be read, has none, or
-/// misses one of the index.
+/// The safetensors files of a folder, by name; those of its index, if it has one. Errors: it cannot be read, has none,
+/// or misses one of the index.
 Result<std::vector<std::filesystem::path>> safetensorsIn(const std::filesystem::path& folder);
 
 class WeightFiles {
