@@ -14,8 +14,8 @@ struct EinsumTerms {
   std::string output;
 };
 
-/// The terms of an equation such as "bij,bjk->bik". Without an arrow the output has the axes of "...", then each letter that occurs once, in
-/// alphabetical order. Nothing: it is no equation.
+/// The terms of an equation such as "bij,bjk->bik". Without an arrow the output has the axes of "...", then each letter
+/// that occurs once, in alphabetical order. Nothing: it is no equation.
 std::optional<EinsumTerms> einsumTerms(std::string equation);
 
 }  // namespace fuseline

@@ -17,8 +17,8 @@ struct AngleTable {
   double rounding = 0.0;   // of an element that was quantized; 0: it was not
 };
 
-/// Adds offset, base and scaling to the attributes of a RotaryPositionEmbedding, so that it has these numbers. False: no
-/// attributes give them.
+/// Adds offset, base and scaling to the attributes of a RotaryPositionEmbedding, so that it has these numbers. False:
+/// no attributes give them.
 bool fitRotary(Json& attributes, const AngleTable& table);
 
 }  // namespace fuseline
