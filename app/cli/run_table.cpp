@@ -289,20 +289,32 @@ class RunTable {
 
   std::string memory() const {
     Table table({{"", Align::Left}, {"unfused"}, {"fused"}, {"saved"}});
-    addMemoryRow(table, "peak memory", &VariantRecord::peakBytes);
-    addMemoryRow(table, "  shared by lifetime", &VariantRecord::arenaBytes);
-    addMemoryRow(table, "saved for backward", &VariantRecord::savedForBackwardBytes);
+    const ColumnUnit unit = memoryUnit();
+    addMemoryRow(table, "peak memory", &VariantRecord::peakBytes, unit);
+    addMemoryRow(table, "  shared by lifetime", &VariantRecord::arenaBytes, unit);
+    addMemoryRow(table, "saved for backward", &VariantRecord::savedForBackwardBytes, unit);
     if (std::ranges::any_of(m_record.variants, [](const VariantRecord& variant) { return variant.hostBytes > 0; }))
-      addMemoryRow(table, "offloaded to host memory", &VariantRecord::hostBytes);
+      addMemoryRow(table, "offloaded to host memory", &VariantRecord::hostBytes, unit);
     addLaunchRows(table);
     return table.toString(m_hasColour);
   }
 
-  void addMemoryRow(Table& table, const char* label, std::int64_t VariantRecord::*field) const {
+  /// One for all rows.
+  ColumnUnit memoryUnit() const {
+    double largest = 0.0;
+    for (const VariantRecord& variant : m_record.variants)
+      largest = std::max(largest, static_cast<double>(std::max(variant.peakBytes, variant.hostBytes)));
+    return byteUnitFor(largest);
+  }
+
+  void addMemoryRow(Table& table, const char* label, std::int64_t VariantRecord::*field, const ColumnUnit& unit) const {
     const VariantRecord* unfused = m_record.variant("unfused");
     const VariantRecord* fused = m_record.variant("fused");
-    table.addRow({label, unfused ? formatBytes(unfused->*field) : "", fused ? formatBytes(fused->*field) : "",
-                  unfused && fused ? formatBytes(unfused->*field - fused->*field) : ""});
+    const auto text = [&](std::int64_t bytes) {
+      return bytes == 0 ? "0" : threeDigits(static_cast<double>(bytes) / unit.size);
+    };
+    table.addRow({fmt::format("{}, {}", label, unit.name), unfused ? text(unfused->*field) : "",
+                  fused ? text(fused->*field) : "", unfused && fused ? text(unfused->*field - fused->*field) : ""});
   }
 
   /// A call of a library is one launch, and may be several kernels, which only a trace sees.

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -186,8 +187,9 @@ class FusedOperandPass {
   bool refuse(const Match& match, const Reading& reading, NodeId maker, Attempt& attempt) const {
     return refuseSwitchedOff(match, attempt) || refuseBorder(match, attempt) || refuseCondition(match, attempt) ||
            refuseApart(reading, maker, attempt) || refuseSum(reading, attempt) ||
-           refuseOutsideBook(reading, maker, attempt) || refuseView(reading, maker, attempt) ||
-           refuseSecond(reading, maker, attempt) || refuseKernel(reading, maker, attempt);
+           refuseOutsideBook(reading, maker, attempt) || refuseHighPrecision(maker, attempt) ||
+           refuseView(reading, maker, attempt) || refuseSecond(reading, maker, attempt) ||
+           refuseKernel(reading, maker, attempt);
   }
 
   static bool refuse(Attempt& attempt, Outcome outcome, std::string explanation) {
@@ -225,6 +227,17 @@ class FusedOperandPass {
           fmt::format("{} does not produce {}, which shares its scale with {}.", entryOf(maker)->name(m_graph),
                       m_graph.value(part.value).name, m_graph.value(reading.value).name));
     }
+    return refuseTwice(reading, attempt);
+  }
+
+  /// A tensor that is several of them would be written several times.
+  bool refuseTwice(const Reading& reading, Attempt& attempt) const {
+    std::set<ValueId> values;
+    for (const Reading& part : partsOf(reading))
+      if (!values.insert(part.value).second)
+        return refuse(attempt, Outcome::ConditionFailed,
+                      fmt::format("{} is several of the inputs of {}, of which each is quantized.",
+                                  m_graph.value(part.value).name, m_graph.node(reading.operand.node).id));
     return false;
   }
 
@@ -251,8 +264,31 @@ class FusedOperandPass {
   }
 
   bool isProduct(const FusedOperation& entry) const {
-    if (entry.isFused()) return entry.rule->name == "ForwardLinearBiasActivation";
+    if (entry.isFused())
+      return entry.rule->name == "ForwardLinearBiasActivation" || entry.rule->name == "BackwardLinearScale";
     return m_graph.node(entry.nodes.front()).operation->name == "BasicLinear";
+  }
+
+  /// The linear op whose GEMM produces what the maker passes on; nullptr: another op computes it.
+  const Node* productBehind(NodeId maker) const {
+    const Node* node = &m_graph.node(maker);
+    const NodeId before = m_graph.value(node->inputs[0]).producer;
+    if (m_phase == Phase::Forward && node->operation->name == "Bias" && before >= 0 &&
+        entryOf(before) == entryOf(maker))
+      node = &m_graph.node(before);
+    return node->operation->name == "BasicLinear" ? node : nullptr;
+  }
+
+  /// As in TransformerEngine, a GEMM writes quantized results of quantized factors alone.
+  bool refuseHighPrecision(NodeId maker, Attempt& attempt) const {
+    const Node* const linear = productBehind(maker);
+    if (!linear) return false;
+    const LinearQuantizers& own = linear->quantizers;
+    const bool isQuantized = m_phase == Phase::Forward ? own.input.rowwise && own.weight.rowwise
+                                                       : own.gradOutput.rowwise && own.weight.columnwise;
+    return !isQuantized &&
+           refuse(attempt, Outcome::ConditionFailed,
+                  fmt::format("{} multiplies in high precision, so its GEMM writes no quantized result.", linear->id));
   }
 
   bool refuseView(const Reading& reading, NodeId maker, Attempt& attempt) const {

@@ -69,7 +69,7 @@ double shareOf(double difference, double allowed) {
 }
 
 /// The size of the terms of which an element is the sum: the largest rms among those of the whole matrix, of its row
-/// and of its column.
+/// and of its column. Of a few elements it would be the element itself.
 class LocalScales {
  public:
   /// cols 0: no matrix
@@ -87,11 +87,15 @@ class LocalScales {
   }
 
   double at(std::size_t i) const {
-    if (m_rows.empty()) return m_whole;
-    return std::max(m_whole, std::sqrt(std::max(m_rows[i / m_columns.size()], m_columns[i % m_columns.size()])));
+    double largest = m_whole * m_whole;
+    if (m_columns.size() >= kFewest) largest = std::max(largest, m_rows[i / m_columns.size()]);
+    if (m_rows.size() >= kFewest) largest = std::max(largest, m_columns[i % m_columns.size()]);
+    return std::sqrt(largest);
   }
 
  private:
+  static constexpr std::size_t kFewest = 16;
+
   double m_whole;
   std::vector<double> m_columns;  // mean squares
   std::vector<double> m_rows;

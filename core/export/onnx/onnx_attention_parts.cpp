@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_attention_parts.h"
 
+#include "core/export/onnx/onnx_pattern_parts.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -261,7 +263,9 @@ class AttentionSearch {
   const ::onnx::NodeProto* joinedWithSinks(std::string tensor) const {
     if (const auto* const difference = m_reading.makerOf("Sub", tensor)) {
       const auto* const largest = m_reading.makerOf("ReduceMax", inputOf(*difference, 1));
-      if (!largest || m_reading.source(inputOf(*largest, 0)) != m_reading.source(inputOf(*difference, 0)))
+      const bool isOfRow = largest && integerOf(*largest, "keepdims", 1) == 1 &&
+                           patterns::numLastAxes(m_reading, *largest, inputOf(*largest, 0)) == 1;
+      if (!isOfRow || m_reading.source(inputOf(*largest, 0)) != m_reading.source(inputOf(*difference, 0)))
         return nullptr;
       tensor = inputOf(*difference, 0);
     }

@@ -47,6 +47,9 @@ Verdict canQuantizeResult(const KernelQuery& query) {
     return Verdict::no(
         "cuBLASLt writes the result of a GEMM either quantized or not, and not only the next linear op's quantized "
         "GEMMs read this one.");
+  const bool hasBias = query.phase == Phase::Forward && query.members.size() == 2;
+  if (hasBias && query.graph.value(query.graph.node(query.members.back()).outputs[0]).spec.dtype == DType::F32)
+    return Verdict::no("cuBLASLt adds no bias in float32 to a result that it quantizes.");
   if (hasOnlyABias(query)) return Verdict::yes();
   return Verdict::no("cuBLASLt quantizes the result of a GEMM with a bias, but not with other epilogues.");
 }

@@ -35,9 +35,9 @@ bool isEinsum(const ::onnx::NodeProto& node) {
 /// Makes the second input the transposed one.
 void turnMatrix(::onnx::NodeProto& product, ::onnx::NodeProto& transpose) {
   transpose.set_op_type("Transpose");
-  transpose.set_name(product.name() + "/turned");
+  transpose.set_name(product.name() + "/matrix");
   transpose.add_input(product.input(1));
-  transpose.add_output(product.output(0) + "/turned");
+  transpose.add_output(product.output(0) + "/matrix");
   product.set_input(1, transpose.output(0));
 }
 

@@ -161,7 +161,9 @@ void standardizeQuantization(::onnx::GraphProto& graph) {
 
 void foldSmallCodes(::onnx::GraphProto& graph, const std::filesystem::path& folder) {
   // Several layers may share a constant that each quantizes again.
-  for (bool isFolded = true; isFolded;) {
+  constexpr int kMostRounds = 4;
+  bool isFolded = true;
+  for (int round = 0; round < kMostRounds && isFolded; ++round) {
     isFolded =
         foldNodes(graph, "QuantizeLinear", [reading = OnnxReading(graph), &folder](const ::onnx::NodeProto& node) {
           return quantized(reading, node, folder);

@@ -141,6 +141,7 @@ Shape sampleShape(const ::onnx::TypeProto::Tensor& type, const Sampled& sampled,
   if (size > kLongestRow)
     for (std::int64_t& each : shape) each = std::min(each, few);
   shape.back() = extent;
+  for (auto axis = shape.begin(); axis + 1 < shape.end() && numElements(shape) > 4 * kLongestRow; ++axis) *axis = 1;
   return shape;
 }
 

@@ -52,7 +52,11 @@ bool isElementwise(const ::onnx::NodeProto& node) {
 
 class SinkingTransposes {
  public:
-  explicit SinkingTransposes(::onnx::GraphProto& graph) : m_graph(graph), m_reading(graph) {}
+  explicit SinkingTransposes(::onnx::GraphProto& graph) : m_graph(graph), m_reading(graph) {
+    for (const auto& input : graph.input()) m_taken.insert(input.name());
+    for (const auto& tensor : graph.initializer()) m_taken.insert(tensor.name());
+    for (const auto& node : graph.node()) m_taken.insert(node.output().begin(), node.output().end());
+  }
 
   void run() {
     findWaysToNorms();
@@ -128,7 +132,17 @@ class SinkingTransposes {
       common = found->second;
       common->isOfNorm = isOfNorm;
     }
-    return common;
+    const auto isWider = [&](const std::string& input) {
+      const auto* const constant = m_reading.constant(input);
+      return constant && constant->dims_size() > static_cast<int>(common->order.size());
+    };
+    return common && std::ranges::none_of(node.input(), isWider) ? common : std::nullopt;
+  }
+
+  std::string unique(const std::string& wish) {
+    std::string name = wish;
+    for (int number = 2; !m_taken.insert(name).second; ++number) name = wish + std::to_string(number);
+    return name;
   }
 
   bool isSunk(const ::onnx::NodeProto& node) {
@@ -143,7 +157,7 @@ class SinkingTransposes {
     ::onnx::NodeProto before = node;
     for (std::string& input : *before.mutable_input())
       if (const auto turned = m_turned.find(input); turned != m_turned.end()) input = turned->second.base;
-    for (std::string& output : *before.mutable_output()) output += "/turned";
+    for (std::string& output : *before.mutable_output()) output = unique(output + "/turned");
     if (isSplit(node) && !moveAxis(before, *common)) return false;
     if (isPart(node) && !leaveOutAxis(before, *common)) return false;
     *m_nodes.Add() = before;
@@ -229,15 +243,22 @@ class SinkingTransposes {
     for (const std::int64_t axis : turned.order) order.add_ints(axis);
   }
 
-  /// Transposes that only norms read.
+  /// Transposes that only norms read, and that nobody else reads then.
   void dropUnread() {
-    std::set<std::string> read;
-    for (const auto& output : m_graph.output()) read.insert(output.name());
+    std::map<std::string, int> readers;
+    for (const auto& output : m_graph.output()) ++readers[output.name()];
+    for (const auto& node : m_nodes)
+      for (const std::string& input : readBy(node)) ++readers[input];
+    const auto isUnread = [&](const ::onnx::NodeProto& node) {
+      return node.op_type() == "Transpose" && node.output_size() == 1 && m_turned.contains(node.output(0)) &&
+             readers[node.output(0)] == 0;
+    };
     ::google::protobuf::RepeatedPtrField<::onnx::NodeProto> kept;
     for (auto node = m_nodes.rbegin(); node != m_nodes.rend(); ++node) {
-      if (node->op_type() == "Transpose" && !read.contains(node->output(0))) continue;
-      for (const std::string& input : readBy(*node)) read.insert(input);
-      *kept.Add() = *node;
+      if (!isUnread(*node))
+        *kept.Add() = *node;
+      else
+        --readers[node->input(0)];
     }
     std::reverse(kept.pointer_begin(), kept.pointer_end());
     m_nodes.Swap(&kept);
@@ -245,7 +266,7 @@ class SinkingTransposes {
 
   ::onnx::GraphProto& m_graph;
   const OnnxReading m_reading;
-  std::set<std::string> m_normed;
+  std::set<std::string> m_taken, m_normed;
   std::map<std::string, Turned> m_turned;
   ::google::protobuf::RepeatedPtrField<::onnx::NodeProto> m_nodes;  // those of the graph afterwards
   int m_numSunk = 0;

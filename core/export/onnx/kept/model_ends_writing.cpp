@@ -171,7 +171,7 @@ class EndsWriting {
   /// Ids are not always the names that the model has, as those have any characters.
   void renameAsInTheModel() {
     std::map<std::string, std::string> names;
-    giveWayToMade(names);
+    if (!m_ends.nodes.empty()) giveWayToMade(names);
     for (const ModelTensor& input : m_ends.modelInputs)
       for (const ValueId value : m_graph.inputs())
         if (m_graph.value(value).name == input.from) addName(names, m_onnx.nameOf(value), input.name);
