@@ -249,8 +249,10 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
   analysis->ranks = options.ranks;
   spec.ranks = static_cast<int>(options.ranks);
   const bool isTe = spec.rules.value_or(documentBook(loaded->document)) == RuleBook::Te;
+  const bool isOnHost = spec.device == "cpu" || spec.device == "reference";
   if (options.plansOneRank && !isTe)
-    analysis->place = {.ranks = static_cast<int>(options.ranks), .chunks = spec.chunks};
+    analysis->place = {.ranks = static_cast<int>(options.ranks),
+                       .chunks = isOnHost && spec.chunks == 0 ? 1 : spec.chunks};
   spec.recipe = recipeName(loaded->document, analysis->recipe);
   const Json recipe = wholeRecipe(loaded->document, analysis->recipe);
   Result<GainModel> gains = gainModel(options, loaded->document, spec, recipe);
