@@ -74,6 +74,7 @@ Result<Shards> shardsOf(const fs::path& index) {
                                shortened(visibleText(file.dump(-1, ' ', false, Json::error_handler_t::replace))))};
     shards.emplace(tensor, index.parent_path() / file.get<std::string>());
   }
+  if (shards.empty()) return Error{fmt::format("{}: its weight_map has no tensors.", index.string())};
   return shards;
 }
 

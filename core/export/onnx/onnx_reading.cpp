@@ -85,10 +85,11 @@ void addReads(const ::onnx::GraphProto& graph, std::vector<std::string>& names, 
   for (const auto& output : graph.output()) add(output.name());
 }
 
-/// The tensor has integers.
+/// The tensor has integers. False for those of another file.
 bool isZero(const ::onnx::TensorProto& tensor) {
   const auto isOther = [](auto element) { return element != 0; };
-  return std::ranges::none_of(tensor.raw_data(), isOther) && std::ranges::none_of(tensor.int32_data(), isOther);
+  return tensor.data_location() != ::onnx::TensorProto::EXTERNAL && std::ranges::none_of(tensor.raw_data(), isOther) &&
+         std::ranges::none_of(tensor.int32_data(), isOther);
 }
 
 /// Is all but the name the same?
@@ -163,7 +164,7 @@ OnnxReading::OnnxReading(const ::onnx::GraphProto& graph, std::int64_t opset) : 
   for (int position = 0; position < graph.node_size(); ++position) noteMaker(position);
   for (const auto& node : graph.node())
     if (const std::string* const passed = passedOn(node)) {
-      m_sources.emplace(node.output(0), *passed);
+      m_sources.emplace(node.output(0), source(*passed));  // at once to the first of a chain
       if (node.op_type() == "DequantizeLinear") m_dequantized.insert(node.input(0));
     }
   for (const auto& node : graph.node()) noteReaders(node);
@@ -234,7 +235,11 @@ bool OnnxReading::hasSameCodes(const ::onnx::NodeProto& quantize, const ::onnx::
     if (slot == 1) return number && number == this->number(b);
     return (a.empty() || (one && isZero(*one))) && (b.empty() || (other && isZero(*other)));
   };
-  return isSame(1) && isSame(2);
+  const auto isAlike = [&](const char* attribute, std::int64_t otherwise) {
+    return integerOf(quantize, attribute, otherwise) == integerOf(dequantize, attribute, otherwise);
+  };
+  const bool isWhole = number(inputOf(quantize, 1)).has_value();
+  return isSame(1) && isSame(2) && (isWhole || (isAlike("axis", 1) && isAlike("block_size", 0)));
 }
 
 void OnnxReading::noteReaders(const ::onnx::NodeProto& node) {

@@ -80,7 +80,8 @@ class RotarySearch {
     ViewFactor& last = x->axes.back().front();
     const bool goesOn = y->base == x->base && y->axes == x->axes && y->offset == x->offset + last.extent * last.stride;
     const auto tokens = axisOfTokens(*xCos->table, x->axes.size());
-    if (!goesOn || !tokens || xCos->table->shape != ySin->table->shape || xCos->table->shape.back() != last.extent)
+    if (!goesOn || !tokens || axisOfTokens(*ySin->table, x->axes.size()) != tokens ||
+        xCos->table->shape != ySin->table->shape || xCos->table->shape.back() != last.extent)
       return std::nullopt;
     AngleTable table = narrowTable(*xCos, *ySin, *tokens - (x->axes.size() - xCos->table->shape.size()));
     last.extent *= 2;
@@ -229,7 +230,8 @@ class RotarySearch {
     const std::int64_t R = extentOf(x.axes.back());
     const NumberArray &cosines = *straight.table, &sines = *turned.table;
     const auto tokens = axisOfTokens(cosines, x.axes.size());
-    if (!tokens || cosines.shape != sines.shape || cosines.shape.back() != R) return std::nullopt;
+    if (!tokens || axisOfTokens(sines, x.axes.size()) != tokens) return std::nullopt;
+    if (cosines.shape != sines.shape || cosines.shape.back() != R) return std::nullopt;
     const std::size_t missing = x.axes.size() - cosines.shape.size();
     AngleTable table{.rows = cosines.shape[*tokens - missing],
                      .pairs = R / 2,

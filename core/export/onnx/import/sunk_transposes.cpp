@@ -203,7 +203,7 @@ class SinkingTransposes {
   }
 
   /// Takes the part where its axis was before the transpose. False: it is one of the last axis.
-  bool leaveOutAxis(::onnx::NodeProto& part, Turned& turned) const {
+  bool leaveOutAxis(::onnx::NodeProto& part, Turned& turned) {
     const bool isSqueeze = part.op_type() == "Squeeze";
     const auto axis = axisBefore(isSqueeze ? *squeezedAxis(part) : integerOf(part, "axis", 0), turned);
     if (!axis) return false;
@@ -220,15 +220,14 @@ class SinkingTransposes {
   }
 
   /// The name of a constant, the index of the first.
-  std::string zero() const {
-    static constexpr const char* kName = "/turned/zero";
-    if (std::ranges::none_of(m_graph.initializer(), [](const auto& each) { return each.name() == kName; })) {
-      ::onnx::TensorProto& tensor = *m_graph.add_initializer();
-      tensor.set_name(kName);
-      tensor.set_data_type(::onnx::TensorProto::INT64);
-      tensor.add_int64_data(0);
-    }
-    return kName;
+  const std::string& zero() {
+    if (!m_zero.empty()) return m_zero;
+    m_zero = unique("turned/zero");
+    ::onnx::TensorProto& tensor = *m_graph.add_initializer();
+    tensor.set_name(m_zero);
+    tensor.set_data_type(::onnx::TensorProto::INT64);
+    tensor.add_int64_data(0);
+    return m_zero;
   }
 
   void addTranspose(const ::onnx::NodeProto& node, const std::string& output, const Turned& turned) {
@@ -267,6 +266,7 @@ class SinkingTransposes {
   ::onnx::GraphProto& m_graph;
   const OnnxReading m_reading;
   std::set<std::string> m_taken, m_normed;
+  std::string m_zero;  // empty: there is none yet
   std::map<std::string, Turned> m_turned;
   ::google::protobuf::RepeatedPtrField<::onnx::NodeProto> m_nodes;  // those of the graph afterwards
   int m_numSunk = 0;

@@ -151,7 +151,9 @@ class NodeKeeper {
     shape.add_dims(to->shape().dim_size());
     for (int axis = 0; axis < to->shape().dim_size(); ++axis) {
       const auto& extent = to->shape().dim(axis);
-      const bool isSame = axis < from->shape().dim_size() && from->shape().dim(axis).dim_param() == extent.dim_param();
+      const bool isSame = axis < from->shape().dim_size() && extent.has_dim_param() &&
+                          from->shape().dim(axis).dim_param() == extent.dim_param();
+      if (extent.has_dim_value() && extent.dim_value() == 0) return false;
       shape.add_int64_data(extent.has_dim_value() ? extent.dim_value() : isSame ? 0 : -1);
     }
     kept.add_input(shape.name());
