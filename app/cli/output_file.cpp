@@ -29,7 +29,7 @@ fs::path placeOf(const std::string& file) {
 
 using SeenFiles = std::map<fs::path, std::string>;
 
-/// A folder of weights, or that of an index of weights: of the latter also files that it does not name.
+/// A folder of weights, or that of an index of weights.
 fs::path weightsFolder(const fs::path& path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return path;

@@ -26,6 +26,13 @@ struct Reading {
   bool isShared = false;  // it, or the tensor that it is a view of, has other consumers
 };
 
+/// Is it a GEMM of TransformerEngine's that takes the quantizer of its neighbor?
+bool isProduct(const Graph& graph, const FusedOperation& entry) {
+  if (entry.isFused())
+    return entry.rule->name == "ForwardLinearBiasActivation" || entry.rule->name == "BackwardLinearScale";
+  return graph.node(entry.nodes.front()).operation->name == "BasicLinear";
+}
+
 class FusedOperandPass {
  public:
   FusedOperandPass(const Graph& graph, const FusionOptions& options, Phase phase, FusionReport& report)
@@ -219,7 +226,12 @@ class FusedOperandPass {
 
   /// One step makes x, k and v, in memory of their own.
   bool refuseApart(const Reading& reading, NodeId maker, Attempt& attempt) const {
+    std::set<ValueId> values;
     for (const Reading& part : partsOf(reading)) {
+      if (!values.insert(part.value).second)  // it would be written several times
+        return refuse(attempt, Outcome::ConditionFailed,
+                      fmt::format("{} is several of the inputs of {}, of which each is quantized.",
+                                  m_graph.value(part.value).name, m_graph.node(reading.operand.node).id));
       const NodeId own = makerOf(part.value);
       if (own >= 0 && entryOf(own) == entryOf(maker)) continue;
       return refuse(
@@ -227,17 +239,6 @@ class FusedOperandPass {
           fmt::format("{} does not produce {}, which shares its scale with {}.", entryOf(maker)->name(m_graph),
                       m_graph.value(part.value).name, m_graph.value(reading.value).name));
     }
-    return refuseTwice(reading, attempt);
-  }
-
-  /// A tensor that is several of them would be written several times.
-  bool refuseTwice(const Reading& reading, Attempt& attempt) const {
-    std::set<ValueId> values;
-    for (const Reading& part : partsOf(reading))
-      if (!values.insert(part.value).second)
-        return refuse(attempt, Outcome::ConditionFailed,
-                      fmt::format("{} is several of the inputs of {}, of which each is quantized.",
-                                  m_graph.value(part.value).name, m_graph.node(reading.operand.node).id));
     return false;
   }
 
@@ -257,32 +258,19 @@ class FusedOperandPass {
     const bool isNorm = category == "Normalization" && m_phase == Phase::Forward;
     const bool isTaken = entry.isFused() ? entry.rule->name == "BackwardActivationBias"
                                          : isNorm || category == "Activation" || isSummedOnTheWay(entry);
-    if (isTaken || (isProduct(entry) && quantizersFor(reading).isDelayed())) return false;
+    if (isTaken || (isProduct(m_graph, entry) && quantizersFor(reading).isDelayed())) return false;
     return refuse(
         attempt, Outcome::ConditionFailed,
         fmt::format("In TransformerEngine {} does not use the quantizer of its neighbor.", entry.name(m_graph)));
   }
 
-  bool isProduct(const FusedOperation& entry) const {
-    if (entry.isFused())
-      return entry.rule->name == "ForwardLinearBiasActivation" || entry.rule->name == "BackwardLinearScale";
-    return m_graph.node(entry.nodes.front()).operation->name == "BasicLinear";
-  }
-
-  /// The linear op whose GEMM produces what the maker passes on; nullptr: another op computes it.
-  const Node* productBehind(NodeId maker) const {
-    const Node* node = &m_graph.node(maker);
-    const NodeId before = m_graph.value(node->inputs[0]).producer;
-    if (m_phase == Phase::Forward && node->operation->name == "Bias" && before >= 0 &&
-        entryOf(before) == entryOf(maker))
-      node = &m_graph.node(before);
-    return node->operation->name == "BasicLinear" ? node : nullptr;
-  }
-
   /// As in TransformerEngine, a GEMM writes quantized results of quantized factors alone.
   bool refuseHighPrecision(NodeId maker, Attempt& attempt) const {
-    const Node* const linear = productBehind(maker);
-    if (!linear) return false;
+    const Node* linear = &m_graph.node(maker);
+    const NodeId before = m_graph.value(linear->inputs[0]).producer;
+    const bool isBias = m_phase == Phase::Forward && linear->operation->name == "Bias" && before >= 0;
+    if (isBias && entryOf(before) == entryOf(maker)) linear = &m_graph.node(before);
+    if (linear->operation->name != "BasicLinear") return false;
     const LinearQuantizers& own = linear->quantizers;
     const bool isQuantized = m_phase == Phase::Forward ? own.input.rowwise && own.weight.rowwise
                                                        : own.gradOutput.rowwise && own.weight.columnwise;

@@ -69,7 +69,7 @@ double shareOf(double difference, double allowed) {
 }
 
 /// The size of the terms of which an element is the sum: the largest rms among those of the whole matrix, of its row
-/// and of its column. Of a few elements it would be the element itself.
+/// and of its column. Rows and columns of a few elements do not count, as their rms would be the element itself.
 class LocalScales {
  public:
   /// cols 0: no matrix

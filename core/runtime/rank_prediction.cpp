@@ -88,8 +88,11 @@ Result<RankLink> parseLink(std::string_view text) {
   }
   RankLink given{.name = std::string(text), .source = "the numbers given", .protocols = {}};
   if (readNumbers(text, given)) return given;
-  return Error{fmt::format("--link {}: expected {}or a latency and a bandwidth such as 5us,100GB/s.", text, names),
-               ErrorKind::Usage};
+  return Error{
+      fmt::format(
+          "--link {}: expected {}or a latency and bandwidths of the link and of memory, such as 5us,100GB/s,20GB/s.",
+          text, names),
+      ErrorKind::Usage};
 }
 
 TimeRange collectiveTime(const RankLink& link, std::string_view kind, double wireBytes, int ranks) {

@@ -20,7 +20,8 @@ TEST(RankLink, IsANameOrTwoNumbers) {
   for (const char* text : {"", "nvlink", "5us", "5us,10GB/s,", "-1us,10GB/s", "5us,0GB/s", "nanus,10GB/s"})
     EXPECT_FALSE(parseLink(text)) << text;
   EXPECT_EQ(parseLink("slow").error().message,
-            "--link slow: expected nvlink4, pcie5, or a latency and a bandwidth such as 5us,100GB/s.");
+            "--link slow: expected nvlink4, pcie5, or a latency and bandwidths of the link and of memory, such as "
+            "5us,100GB/s,20GB/s.");
 }
 
 // A ring of 4: 3 hops for an all-gather, 6 for an all-reduce. 100 MB at 10 GB/s are 10 ms.
