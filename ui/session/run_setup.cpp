@@ -4,6 +4,8 @@
 
 #include "core/tensor/safetensors.h"
 
+#include <tuple>
+
 namespace fuseline::ui {
 
 void RunSetup::setPass(ExecutionMode pass) {
@@ -60,7 +62,8 @@ void RunSetup::takeOptimizer(const RunSpec& settings) {
 
 void RunSetup::setOptions(const RunSpec& options) {
   const bool hasOtherSeed = options.seed != m_options.seed;
-  const bool hasOtherRanks = options.ranks != m_options.ranks;
+  const bool hasOtherRanks = std::tie(options.ranks, options.overlaps, options.chunks) !=
+                             std::tie(m_options.ranks, m_options.overlaps, m_options.chunks);
   const std::optional<AdamW> before = optimizer();
   m_options = options;
   if (hasOtherSeed) Q_EMIT tensorSourceChanged();
