@@ -66,6 +66,7 @@ void RunSetup::setOptions(const RunSpec& options) {
                              std::tie(m_options.ranks, m_options.overlaps, m_options.chunks);
   const std::optional<AdamW> before = optimizer();
   m_options = options;
+  m_options.timing = StepTiming::Auto;  // on a GPU that of the run target
   if (hasOtherSeed) Q_EMIT tensorSourceChanged();
   if (hasOtherRanks) Q_EMIT ranksChanged();
   if (optimizer() != before) Q_EMIT optimizerChanged();
