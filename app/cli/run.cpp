@@ -439,18 +439,26 @@ std::string stepsText(const Plan& plan) {
   return text;
 }
 
+void addOptions(const RunOptions& options, std::vector<JobFact>& facts) {
+  constexpr const char* kAdvice = "Start all ranks with the same options.";
+  for (const SpecField& field : runSpecFields())
+    facts.push_back(
+        {fmt::format("--{}", field.option), fmt::format("{}", fmt::join(textsOf(field, options.spec), " ")), kAdvice});
+  facts.push_back({"--variants", fmt::format("{}", fmt::join(options.variants, ",")), kAdvice});
+}
+
 std::vector<JobFact> factsOf(const PreparedRun& prepared, const RunOptions& options) {
   const Analysis& analysis = prepared.run->analysis();
   std::error_code none;
   const auto tensorBytes = options.tensorsFile.empty() ? 0 : std::filesystem::file_size(options.tensorsFile, none);
-  return {
+  std::vector<JobFact> facts = {
       {"the version of Fuseline", std::string(version()), "Install one version on all hosts."},
       {"the pipeline", prepared.run->pipelineHash(), "Give all ranks the same file."},
-      {"the command", fmt::format("{} --variants {}", toJson(options.spec).dump(), fmt::join(options.variants, ",")),
-       "Start all ranks with the same options."},
-      {"the size of --tensors in bytes", std::to_string(tensorBytes), "Give all ranks the same file."},
-      {"the unfused plan", stepsText(*analysis.unfusedPlan), "Run all ranks on identical hardware."},
-      {"the fused plan", stepsText(*analysis.fusedPlan), "Run all ranks on identical hardware."}};
+      {"the size of --tensors in bytes", std::to_string(tensorBytes), "Give all ranks the same file."}};
+  addOptions(options, facts);
+  facts.push_back({"the unfused plan", stepsText(*analysis.unfusedPlan), "Run all ranks on identical hardware."});
+  facts.push_back({"the fused plan", stepsText(*analysis.fusedPlan), "Run all ranks on identical hardware."});
+  return facts;
 }
 
 Result<void> agree(const Result<PreparedRun>& prepared, const RunOptions& options) {

@@ -75,8 +75,8 @@ AttributeSpec userbuffersAttribute() {
       .help =
           "Value of comm_name, the only key of TransformerEngine's userbuffers_options, such as qkv, proj, fc1 or fc2. "
           "For the value NAME, TransformerEngine uses the communicators NAME_fprop, NAME_dgrad and NAME_wgrad to "
-          "overlap communication with the GEMMs of a tensor-parallel layer, in chunks. Only exported code uses it. "
-          "Runs in Fuseline overlap whole collectives; `fuseline fuse --ranks N` estimates what chunks would save."};
+          "overlap communication with the GEMMs of a tensor-parallel layer, in chunks. Runs in "
+          "Fuseline only name the communicator: `--chunks N` chooses their chunks, for all layers."};
 }
 
 std::string userbuffersNote(const Attributes& attributes) {

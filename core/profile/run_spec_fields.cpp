@@ -116,12 +116,14 @@ std::vector<SpecField> makeFields() {
            "reproducible"),
       withOffHelp(flag("overlaps", &RunSpec::overlaps, Ranks, "overlap",
                        "Overlap collectives with steps that do not depend on them, for example the all-reduce of an "
-                       "input gradient with the wgrad GEMM"),
+                       "input gradient with the wgrad GEMM",
+                       "O&verlap collectives with other steps"),
                   "Do not overlap collectives with other steps"),
       within(counted(valued("chunks", &RunSpec::chunks, Ranks, "chunks", "N|auto",
                             "Number of chunks in which rows are gathered or scattered during the GEMM that reads or "
-                            "computes them; auto: by a model of GPUs, and 1 on the CPU"),
-                     "chunks", "auto"),
+                            "computes them; auto: by a model of GPUs, and 1 on the CPU",
+                            "Chun&ks of collectives"),
+                     "", "auto"),
              0, 64),
       valued("symbols", &RunSpec::symbols, Reading, "set", "SYMBOL=VALUE", "Value of a symbol, overriding the file"),
       valued("recipeFields", &RunSpec::recipeFields, Planning, "recipe-set", "KEY=VALUE",

@@ -160,7 +160,8 @@ class Ranks(unittest.TestCase):
         self.assertIn("Give all ranks the same file.", first.stderr)
         self.assertEqual(second.stderr, "")
         first, second = self.torchrun(free_port(), [EXAMPLE], [EXAMPLE, "--seed", "3"])
-        self.assertIn("Start all ranks with the same options.", first.stderr)
+        self.assertIn("--seed is 3, but 0 on rank 0. Start all ranks with the same options.",
+                      " ".join(first.stderr.split()))
         first, second = self.torchrun(free_port(), [EXAMPLE], [self.folder / "missing.fuseline"])
         self.assertEqual((first.returncode, second.returncode), (1, 1), first.stderr)
         self.assertIn("rank 1 of 2:", first.stderr)

@@ -5,15 +5,18 @@
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/runs/run_bar.h"
+#include "ui/runs/run_options_dialog.h"
 #include "ui/theme/format.h"
 #include "ui/timeline/timeline_tracks.h"
 
 #include <QAction>
+#include <QCheckBox>
 #include <QClipboard>
 #include <QComboBox>
 #include <QGuiApplication>
 #include <QLabel>
 #include <QSignalSpy>
+#include <QSpinBox>
 #include <QTest>
 #include <QTextDocumentFragment>
 
@@ -31,6 +34,7 @@ class RanksTest : public QObject {
   void editsReadTheSizesOfTheWholeModel();
   void numbersThatCannotShareAreRefusedAsOnTheCommandLine();
   void theDeviceBoxChoosesTheRanks();
+  void theRunOptionsChooseTheChunks();
   void aRunHasALaneForEachRankAndOpensAgain();
   void aStoppedRunKeepsItsRoundsAndItsProcess();
   void numericsOfRanksCanBeStopped();
@@ -157,11 +161,34 @@ void RanksTest::theDeviceBoxChoosesTheRanks() {
   QCOMPARE(box.count(), 5);
 }
 
+void RanksTest::theRunOptionsChooseTheChunks() {
+  Fixture f(parallelPipeline());
+  QVERIFY(setRanks(f, 2));
+  RunOptionsDialog dialog(f.session.setup().spec());
+  const auto hasChunks = [&f] {
+    return std::ranges::count(f.session.plan().analysis()->fusedPlan->steps, "fc1.linear.gather [2/2]", &Step::name) >
+           0;
+  };
+  const auto choose = [&](int chunks, bool overlaps) {
+    dialog.findChild<QSpinBox*>(QStringLiteral("chunks"))->setValue(chunks);
+    dialog.findChild<QCheckBox*>(QStringLiteral("overlaps"))->setChecked(overlaps);
+    f.session.setup().setOptions(dialog.options());
+    return waitForAnalysis(f.session);
+  };
+  QVERIFY(!hasChunks());
+  QVERIFY(choose(2, true));
+  QVERIFY(hasChunks());
+  QVERIFY(choose(2, false));
+  QVERIFY(!hasChunks());
+  QVERIFY(choose(0, true));
+  QVERIFY(!hasChunks());  // auto, on the CPU
+}
+
 void RanksTest::aRunHasALaneForEachRankAndOpensAgain() {
   if (QStringLiteral(FUSELINE_PROGRAM).isEmpty()) QSKIP("The program fuseline is not part of this build.");
   const testing::TemporaryFolder folder;
   Fixture f(parallelPipeline(), worker());
-  f.session.setup().setOptions({.iterations = 3, .ranks = 2});
+  f.session.setup().setOptions({.iterations = 3, .ranks = 2, .chunks = 2});
   QVERIFY(waitForAnalysis(f.session));
   QSignalSpy finished(&f.session.runner(), &Runner::finished);
   f.session.runner().run();
@@ -175,7 +202,7 @@ void RanksTest::aRunHasALaneForEachRankAndOpensAgain() {
            item.tip.contains(QStringLiteral("rank 1: "));
   };
   QVERIFY(std::ranges::any_of(tracks.front().items, isGatherOfRank));
-  QVERIFY(!f.window.timings().asText().isEmpty());
+  QVERIFY(f.window.timings().asText().contains(QStringLiteral("fc1.linear.gather [2/2]")));
   const TimingsModel& model = f.window.timings().model();
   const auto slowest = [&](int row) { return model.index(row, TimingsModel::SlowestRankColumn).data().toString(); };
   QVERIFY2(slowest(0).contains(QStringLiteral(" %)")) || slowest(1).contains(QStringLiteral(" %)")),
@@ -187,7 +214,12 @@ void RanksTest::aRunHasALaneForEachRankAndOpensAgain() {
   QVERIFY(f.window.openFile(toQt((folder / "two.fuserun").string())));
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.session.setup().ranks(), 2);
+  QCOMPARE(f.session.setup().spec().chunks, 2);
   QVERIFY(!f.session.results().lastRun()->isStale);
+  RunSpec whole = f.session.setup().spec();
+  whole.chunks = 1;
+  f.session.setup().setOptions(whole);
+  QVERIFY(f.session.results().lastRun()->isStale);
 }
 
 void RanksTest::aStoppedRunKeepsItsRoundsAndItsProcess() {

@@ -90,7 +90,8 @@ void RunBar::createChoices() {
   m_ranks->setAccessibleName(tr("Ranks"));
   m_ranks->setToolTip(
       tr("Tensor-parallel ranks to plan and run. On the CPU they are threads that share its cores; on "
-         "CUDA each needs a GPU. Other numbers of ranks: Inspector, with no op selected"));
+         "CUDA each needs a GPU. Other numbers of ranks: Inspector, with no op selected. Chunks of collectives: Run "
+         "options"));
   m_ranks->setSizeAdjustPolicy(QComboBox::AdjustToContents);
   connect(m_ranks, &QComboBox::activated, this, [this] { m_session.setup().setRanks(m_ranks->currentData().toInt()); });
   connect(m_recipe, &QComboBox::activated, this, [this] {

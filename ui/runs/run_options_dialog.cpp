@@ -54,7 +54,7 @@ RunOptionsDialog::Editor RunOptionsDialog::checkBox(const SpecField& field, bool
 RunOptionsDialog::Editor RunOptionsDialog::spinBox(const SpecField& field, int RunSpec::*member) {
   auto* box = new QSpinBox(this);
   box->setRange(0, field.most);
-  box->setSuffix(u' ' + toQt(field.unit));
+  if (!field.unit.empty()) box->setSuffix(u' ' + toQt(field.unit));
   box->setSpecialValueText(toQt(field.automatic));
   addRow(field, *box);
   return {[box, member](const RunSpec& spec) { box->setValue(spec.*member); },

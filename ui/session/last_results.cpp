@@ -7,6 +7,7 @@
 #include "ui/theme/format.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace fuseline::ui {
@@ -86,7 +87,11 @@ void LastResults::keepNumerics() {
 /// A run that was opened was measured elsewhere: the device that runs would use here does not make it older.
 void LastResults::refreshStaleness() {
   const std::string place = m_setup.runTarget().place();
-  const auto hasOtherRanks = [&](const LastRun& run) { return run.record.settings.ranks != m_setup.ranks(); };
+  const auto hasOtherRanks = [wanted = m_setup.spec()](const LastRun& run) {
+    const RunSpec& measured = run.record.settings;
+    return std::tie(measured.ranks, measured.overlaps, measured.chunks) !=
+           std::tie(wanted.ranks, wanted.overlaps, wanted.chunks);
+  };
   const auto isStale = [&](const auto& last) {
     return last.pass != m_setup.pass() || last.device != place || !meansTheSame(last.document, m_pipeline.document());
   };

@@ -4,6 +4,8 @@
 
 #include "core/tensor/safetensors.h"
 
+#include <tuple>
+
 namespace fuseline::ui {
 
 void RunSetup::setPass(ExecutionMode pass) {
@@ -60,9 +62,11 @@ void RunSetup::takeOptimizer(const RunSpec& settings) {
 
 void RunSetup::setOptions(const RunSpec& options) {
   const bool hasOtherSeed = options.seed != m_options.seed;
-  const bool hasOtherRanks = options.ranks != m_options.ranks;
+  const bool hasOtherRanks = std::tie(options.ranks, options.overlaps, options.chunks) !=
+                             std::tie(m_options.ranks, m_options.overlaps, m_options.chunks);
   const std::optional<AdamW> before = optimizer();
   m_options = options;
+  m_options.timing = StepTiming::Auto;  // on a GPU that of the run target
   if (hasOtherSeed) Q_EMIT tensorSourceChanged();
   if (hasOtherRanks) Q_EMIT ranksChanged();
   if (optimizer() != before) Q_EMIT optimizerChanged();

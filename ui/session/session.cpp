@@ -76,6 +76,17 @@ void Session::showRun(const QString& path, ReadFile::Run opened) {
   replace({.document = std::move(measured.document), .name = name}, std::move(run));
 }
 
+namespace {
+
+RunSpec withRanksOf(const RunSpec& opened, RunSpec options) {
+  options.ranks = opened.ranks;
+  options.overlaps = opened.overlaps;
+  options.chunks = opened.chunks;
+  return options;
+}
+
+}  // namespace
+
 /// The pass, the ranks and the device that fusions are planned for follow an opened run.
 void Session::replace(ReadPipeline read, std::optional<LastRun> run) {
   m_results.leave();
@@ -88,7 +99,7 @@ void Session::replace(ReadPipeline read, std::optional<LastRun> run) {
   if (const LastRun* const opened = m_results.openedRun()) {
     m_plan.takeGains(*opened);
     m_setup.setPass(opened->pass);
-    m_setup.setRanks(opened->record.settings.ranks);
+    m_setup.setOptions(withRanksOf(opened->record.settings, m_setup.spec()));
     m_setup.takeOptimizer(opened->record.settings);
   }
   Q_EMIT m_pipeline.changed();
