@@ -179,7 +179,7 @@ class CudaBackend final : public Backend {
   CudaBackend(int device, DeviceInfo info)
       : m_device(device),
         m_info(std::move(info)),
-        m_programs(makeNvrtcCompiler(nvrtcTarget(capabilityOf(m_info)), programFolder(),
+        m_programs(makeNvrtcCompiler(nvrtcTarget(capabilityOf(m_info)), {.kept = programFolder()},
                                      [this](const Error& refusal) { noteInterpreted(refusal); })) {
     m_info.details.emplace_back(kElementwiseCode, elementwiseCode());
     std::ranges::copy(libraryVersions(), std::back_inserter(m_info.details));

@@ -77,11 +77,10 @@ void runSideBySide(std::size_t count, const Run& run) {
 
 class NvrtcCompiler final : public PreparingCompiler {
  public:
-  NvrtcCompiler(std::string architecture, const std::filesystem::path& folder,
-                std::function<void(const Error&)> onRefusal)
+  NvrtcCompiler(std::string architecture, const ProgramFolders& folders, std::function<void(const Error&)> onRefusal)
       : m_architecture(std::move(architecture)),
-        m_kept(folder, cubinOrigin(m_architecture)),
-        m_bundled(bundledPrograms(), bundledOrigin(m_architecture)),
+        m_kept(folders.kept, cubinOrigin(m_architecture)),
+        m_bundled(folders.bundled, bundledOrigin(m_architecture)),
         m_onRefusal(std::move(onRefusal)) {}
 
   Result<std::shared_ptr<const CompiledProgram>> compile(const std::string& source) override {
@@ -150,9 +149,9 @@ std::filesystem::path bundledPrograms() {
   return std::filesystem::is_directory(folder, ignored) ? folder : std::filesystem::path();
 }
 
-std::unique_ptr<PreparingCompiler> makeNvrtcCompiler(std::string architecture, const std::filesystem::path& folder,
+std::unique_ptr<PreparingCompiler> makeNvrtcCompiler(std::string architecture, const ProgramFolders& folders,
                                                      std::function<void(const Error&)> onRefusal) {
-  return std::make_unique<NvrtcCompiler>(std::move(architecture), folder, std::move(onRefusal));
+  return std::make_unique<NvrtcCompiler>(std::move(architecture), folders, std::move(onRefusal));
 }
 
 }  // namespace fuseline::cuda

@@ -43,10 +43,15 @@ class PreparingCompiler : public ProgramCompiler {
   virtual void prepare(const std::vector<std::string>& sources) = 0;
 };
 
-/// Keeps loaded programs for its lifetime, and compiled ones in this folder for the next run; folder empty: nowhere.
-/// Programs of the bundle are not compiled.
+/// Empty: there is none.
+struct ProgramFolders {
+  std::filesystem::path kept;  // compiled programs are kept there for the next run
+  std::filesystem::path bundled = bundledPrograms();
+};
+
+/// Keeps loaded programs for its lifetime. Programs of the bundle are not compiled.
 /// onRefusal: called with each error, for callers that must not miss a fallback to the interpreter.
-std::unique_ptr<PreparingCompiler> makeNvrtcCompiler(std::string architecture, const std::filesystem::path& folder,
+std::unique_ptr<PreparingCompiler> makeNvrtcCompiler(std::string architecture, const ProgramFolders& folders,
                                                      std::function<void(const Error&)> onRefusal);
 
 }  // namespace fuseline::cuda

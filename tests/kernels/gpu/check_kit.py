@@ -30,6 +30,7 @@ class UnpackedKit(unittest.TestCase):
             archive.extractall(root)
         cls.kit, cls.results = root / "gpu_kit", root / "results"
         shutil.copy(MODULE, cls.kit / "lib" / "fuseline" / "libfuseline_cuda.so")
+        (cls.kit / "lib" / "fuseline" / "programs").mkdir(exist_ok=True)
         cls.done = cls.record()
         cls.state = json.loads((cls.results / "state.json").read_text())["parts"]
         cls.summary = (cls.results / "summary.md").read_text()
@@ -64,6 +65,10 @@ class UnpackedKit(unittest.TestCase):
                 self.assertEqual({variant["name"] for variant in run["variants"]}, {"unfused", "fused"})
                 self.assertEqual(run["environment"]["device"], "GPU of host memory")
                 self.assertRegex(self.summary, rf"\| llama_quick_{recipe}{clock} \| {recipe} \| events")
+
+    def test_programs_of_the_bundle_are_found_beside_the_module(self):
+        run = (self.results / "runs" / "llama_quick_None.fuserun").read_text()
+        self.assertIn("except for the programs of this bundle", run)
 
     def test_layers_and_heads_run(self):
         for name in ("attention_128", "llama_layer", "gpt_layer", "head", "head_without_logits"):

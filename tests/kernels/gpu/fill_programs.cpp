@@ -82,7 +82,7 @@ int compileAll(const fs::path& folder, const std::vector<Task>& tasks) {
       const auto& [source, architecture] = tasks[i];
       const Result<std::vector<char>> binary = compileToCubin(*source, architecture);
       if (!binary) std::fprintf(stderr, "%s\n", binary.error().message.c_str());
-      if (binary) ProgramCache(folder, bundledOrigin(architecture)).keep(*source, *binary);
+      if (binary) ProgramCache(folder, bundledOrigin(architecture), tasks.size()).keep(*source, *binary);
       numRefused += binary ? 0 : 1;
     }
   };

@@ -26,6 +26,9 @@ void setMain(cuda::Stream stream);
 /// Memory of the whole device. Returns the former size.
 std::size_t setMemoryBytes(std::size_t bytes);
 
+/// Code that begins with it is loaded as a compiled program, which cannot be launched; other code is refused.
+constexpr char kLoadedProgram = 'P';
+
 /// Its compute capability: 9.0, or that of FUSELINE_HOST_GPU=sm_80 and the like in the environment.
 ComputeCapability capability();
 

@@ -651,7 +651,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   });
 }
 
-// ---- Compiled programs: it has none, and says so; those of the harness are compiled by the host.
+// ---- Compiled programs: it runs none, and loads one; those of the harness are compiled by the host.
 
 cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, std::size_t, cudaStream_t) {
   return call([] { return cudaErrorInvalidDeviceFunction; });
@@ -665,15 +665,22 @@ cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) {
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int*, const void*, int, std::size_t) {
   return call([] { return cudaErrorInvalidDeviceFunction; });
 }
-cudaError_t cudaLibraryLoadData(cudaLibrary_t*, const void*, cudaJitOption*, void**, unsigned, cudaLibraryOption*,
-                                void**, unsigned) {
-  return call([] { return cudaErrorInvalidKernelImage; });
+cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void* code, cudaJitOption*, void**, unsigned,
+                                cudaLibraryOption*, void**, unsigned) {
+  return call([&] {
+    if (*static_cast<const char*>(code) != kLoadedProgram) return cudaErrorInvalidKernelImage;
+    *library = reinterpret_cast<cudaLibrary_t>(&machine());
+    return cudaSuccess;
+  });
 }
-cudaError_t cudaLibraryGetKernel(cudaKernel_t*, cudaLibrary_t, const char*) {
-  return call([] { return cudaErrorSymbolNotFound; });
+cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t library, const char*) {
+  return call([&] {
+    *kernel = reinterpret_cast<cudaKernel_t>(library);
+    return cudaSuccess;
+  });
 }
 cudaError_t cudaLibraryUnload(cudaLibrary_t) {
-  return call([] { return cudaErrorInvalidResourceHandle; });
+  return call([] { return cudaSuccess; });
 }
 
 }  // extern "C"
