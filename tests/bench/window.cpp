@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/file_format.h"
 #include "core/edit/node_edits.h"
+#include "ui/session/plan_steps.h"
 #include "ui/session/session.h"
 #include "ui/theme/theme.h"
 #include "ui/window/main_window.h"
@@ -144,6 +145,10 @@ void measure(const char* title, const std::string& text) {
   std::vector<double> editsMs;
   std::vector<double> undosMs;
   std::vector<double> removalsMs;
+  // A removed op: until it is gone from the canvas, until its neighborhood's fusions are shown, and until everything
+  // is.
+  std::vector<double> gonesMs;
+  std::vector<double> nearsMs;
   for (int edit = 0; edit < kEdits; ++edit) {
     const SetAttribute eps{.id = "b0_norm", .name = "eps", .value = 1e-5 * (edit + 2)};
     editsMs.push_back(shownMs([&] { session.pipeline().apply(eps); }));
@@ -151,12 +156,25 @@ void measure(const char* title, const std::string& text) {
   }
   for (int edit = 0; edit < kEdits; ++edit) {
     const Edit removal = removeNodes(session.pipeline().document(), {fmt::format("b{}_act", edit)}, {}, Reconnect::Yes);
-    removalsMs.push_back(shownMs([&] { session.pipeline().apply(removal); }));
+    bool isNearShown = false;
+    const QObject context;
+    QObject::connect(&ui::PlanSteps::of(session.plan()), &ui::PlanSteps::neighborhoodPlanned, &context,
+                     [&] { isNearShown = true; });
+    clock.restart();
+    session.pipeline().apply(removal);
+    window.canvas().viewport()->repaint();
+    gonesMs.push_back(clock.elapsedMs());
+    while (session.plan().isAnalysing() && !isNearShown) QApplication::processEvents(QEventLoop::WaitForMoreEvents);
+    window.canvas().viewport()->repaint();
+    nearsMs.push_back(clock.elapsedMs());
+    waitUntilShown(session, window);
+    removalsMs.push_back(clock.elapsedMs());
   }
   fmt::print(
       "{:<20} open {:6.0f} ms   frame at 75 % {:5.1f} ms, at 20 % {:5.1f} ms   attribute {:5.0f} ms, undo {:5.0f} "
-      "ms, removed op {:5.0f} ms\n",
-      title, openMs, nearMs, farMs, medianOf(editsMs), medianOf(undosMs), medianOf(removalsMs));
+      "ms, removed op: gone {:5.0f} ms, fusions around it {:5.0f} ms, whole plan {:5.0f} ms\n",
+      title, openMs, nearMs, farMs, medianOf(editsMs), medianOf(undosMs), medianOf(gonesMs), medianOf(nearsMs),
+      medianOf(removalsMs));
   std::fflush(stdout);
 }
 
