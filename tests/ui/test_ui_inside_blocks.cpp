@@ -444,7 +444,8 @@ void InsideBlocksTest::aBlockOpensWhereTheCanvasKeepsIt() {
   QVERIFY(unplaced.edits.empty() || f.session.pipeline().apply(unplaced));
   const QPointF before = f.scene().node("layer2")->pos();
   QVERIFY(f.session.pipeline().apply(MoveNode{.id = "x", .position = Position{-400, 400}}));
-  QVERIFY(f.session.pipeline().apply(removeNodes(f.session.pipeline().document(), {"layer1"}, {}, Reconnect::Yes)));
+  QVERIFY(f.session.pipeline().apply(
+      removeNodes(f.session.pipeline().document(), QSet<QString>{QStringLiteral("layer1")}, {}, Reconnect::Yes)));
   QCOMPARE(f.scene().node("layer2")->pos(), before);
   QVERIFY(f.scope().toggleOpen("layer2"));
   QCOMPARE(f.scene().node("layer2")->pos(), before);

@@ -450,7 +450,8 @@ void LargePipelinesTest::theFusionsAroundAnEditAreShownFirst() {
     ops.clear();
     return waitForAnalysis(f.session) && ops.contains(op) && first == shownAbout(items, ops);
   };
-  QVERIFY(f.session.pipeline().apply(removeNodes(document, {"norm30"}, {}, Reconnect::Yes)));
+  QVERIFY(
+      f.session.pipeline().apply(fuseline::removeNodes(document, std::set<std::string>{"norm30"}, {}, Reconnect::Yes)));
   QVERIFY(!items.node("norm30"));
   QVERIFY(std::ranges::none_of(
       items.hulls(), [](const HullItem* hull) { return hull->look().owners.contains(QStringLiteral("norm30")); }));
