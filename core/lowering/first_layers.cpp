@@ -19,14 +19,6 @@ namespace {
 constexpr const char* kLoss = "MoEAuxLoss";
 constexpr const char* kLossLayers = "num_layers";
 
-/// The number of a layer; -1: the op is none.
-std::int64_t layerOf(const DocumentOp& op) {
-  const auto layer = op.attributes.find(kLayerAttribute);
-  if (blockNameOf(op).empty() || layer == op.attributes.end() || !layer->is_number_integer()) return -1;
-  if (layer->is_number_unsigned() && layer->get<std::uint64_t>() >= kMostLayers) return -1;
-  return layer->get<std::int64_t>();
-}
-
 /// "x" and "x0": {"x", ""} and {"x", "0"}.
 std::pair<std::string, std::string> stemAndNumber(const std::string& port) {
   const std::size_t end = port.find_last_not_of("0123456789");
@@ -41,6 +33,13 @@ std::size_t pairOf(const Wire& wire) {
 }
 
 }  // namespace
+
+std::int64_t layerOf(const DocumentOp& op) {
+  const auto layer = op.attributes.find(kLayerAttribute);
+  if (blockNameOf(op).empty() || layer == op.attributes.end() || !layer->is_number_integer()) return -1;
+  if (layer->is_number_unsigned() && layer->get<std::uint64_t>() >= kMostLayers) return -1;
+  return layer->get<std::int64_t>();
+}
 
 FirstLayers::FirstLayers(const DocumentBlock& pipeline, const SymbolTable& symbols, DiagnosticSink& sink)
     : m_written(pipeline) {

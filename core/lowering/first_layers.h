@@ -16,6 +16,9 @@
 
 namespace fuseline {
 
+/// The number of a layer of a model; -1: the op is none.
+std::int64_t layerOf(const DocumentOp& op);
+
 /// Instances of the pipeline with the attribute `layer` are its layers. Where the symbol `layers` is smaller than their
 /// number, the others are bypassed, and MoEAuxLoss loses their inputs.
 class FirstLayers {

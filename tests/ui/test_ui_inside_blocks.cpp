@@ -1,5 +1,6 @@
 // Inside blocks: what keys, other panes and the rest of the window are about while one is in there.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/edit/node_edits.h"
 #include "tests/ui/block_examples.h"
 #include "tests/ui/ui_test_main.h"
 #include "ui/canvas/blocks/block_doors.h"
@@ -51,6 +52,7 @@ class InsideBlocksTest : public QObject {
   void theInspectorSumsUpABlock();
   void drawingsAreOfThePipeline();
   void aBlockOpensInPlace();
+  void aBlockOpensWhereTheCanvasKeepsIt();
   void movesBesideAnOpenBlockAreStoredWithoutItsRoom();
   void theArrowOpensAndAnInnerOpIsGoneTo();
 };
@@ -431,6 +433,22 @@ void InsideBlocksTest::aBlockOpensInPlace() {
   for (const DocumentOp& op : f.block("Layer").ops) QVERIFY2(inner.contains(toQt(op.id)), op.id.c_str());
   QCOMPARE(f.bytes().toUtf8(), before);
   QVERIFY(!f.session.pipeline().isModified());
+}
+
+/// Beside a placed node others stay where they were, although the pipeline would now be arranged otherwise.
+void InsideBlocksTest::aBlockOpensWhereTheCanvasKeepsIt() {
+  Stack f;
+  EditGroup unplaced{.label = "Unplace", .edits = {}};
+  for (const auto& [id, place] : f.session.pipeline().document().positions())
+    unplaced.edits.emplace_back(MoveNode{.id = id, .position = std::nullopt});
+  QVERIFY(unplaced.edits.empty() || f.session.pipeline().apply(unplaced));
+  const QPointF before = f.scene().node("layer2")->pos();
+  QVERIFY(f.session.pipeline().apply(MoveNode{.id = "x", .position = Position{-400, 400}}));
+  QVERIFY(f.session.pipeline().apply(
+      removeNodes(f.session.pipeline().document(), QSet<QString>{QStringLiteral("layer1")}, {}, Reconnect::Yes)));
+  QCOMPARE(f.scene().node("layer2")->pos(), before);
+  QVERIFY(f.scope().toggleOpen("layer2"));
+  QCOMPARE(f.scene().node("layer2")->pos(), before);
 }
 
 void InsideBlocksTest::movesBesideAnOpenBlockAreStoredWithoutItsRoom() {

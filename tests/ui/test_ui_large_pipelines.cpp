@@ -1,5 +1,6 @@
 // Large pipelines: they are laid out in rows, and have an overview.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/edit/node_edits.h"
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/canvas/frame_palette.h"
@@ -56,7 +57,9 @@ class LargePipelinesTest : public QObject {
   void lanesKeepTheMainLineStraight();
   void aVeryLongChainIsLaidOutWithoutOverlaps();
   void anEditKeepsTheItemsOfOthers();
+  void aPlannedEditIsShownAsByANewCanvas_data();
   void aPlannedEditIsShownAsByANewCanvas();
+  void theFusionsAroundAnEditAreShownFirst();
   void anAttributeKeepsThePlanAndItsPanes();
   void aProblemOfAnAttributeIsOnItsNode();
   void canceledPlanningKeepsThePlanUntilItIsWanted();
@@ -356,10 +359,27 @@ class ImpatientUser : public QObject {
 
 }  // namespace
 
+namespace {
+
+bool placeAll(Fixture& f) {
+  f.session.pipeline().apply(EditGroup{.label = "Place", .edits = f.window.scene().canvasItems().missingPlaces()});
+  return waitForAnalysis(f.session);
+}
+
+}  // namespace
+
+void LargePipelinesTest::aPlannedEditIsShownAsByANewCanvas_data() {
+  QTest::addColumn<bool>("isPlaced");
+  QTest::newRow("automatic places") << false;
+  QTest::newRow("placed") << true;  // then only what the edit names is looked at
+}
+
 /// Wires and hulls follow with the plan, all at once.
 void LargePipelinesTest::aPlannedEditIsShownAsByANewCanvas() {
+  QFETCH(bool, isPlaced);
   Fixture f(layers(20));
   QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(!isPlaced || placeAll(f));
   GraphScene& scene = f.window.scene();
   for (const char* op : {"gate3", "norm7", "add12"}) {
     scene.scope().select({QString::fromLatin1(op)});
@@ -374,6 +394,76 @@ void LargePipelinesTest::aPlannedEditIsShownAsByANewCanvas() {
                                  return one->look() == other->look() && one->outlineRect() == other->outlineRect();
                                }));
   }
+}
+
+namespace {
+
+/// What is shown of these ops.
+std::multiset<QString> shownAbout(const CanvasItems& items, const std::set<std::string>& ops) {
+  std::multiset<QString> lines;
+  for (const HullItem* hull : items.hulls()) {
+    const HullLook& look = hull->look();
+    const bool isAbout =
+        std::ranges::any_of(look.owners, [&](const QString& owner) { return ops.contains(owner.toStdString()); });
+    if (isAbout) lines.insert(look.rule + look.label + look.tip + look.owners.join(u' '));
+  }
+  for (const LinkItem* link : items.links())
+    if (ops.contains(link->link().from.node))
+      lines.insert(toQt(toString(link->link().from) + toString(link->link().to)) + link->labelLines().join(u' '));
+  for (const std::string& id : ops)
+    if (const NodeItem* node = items.node(id))
+      for (const auto* ports : {&node->look().inputs, &node->look().outputs})
+        for (const PortLook& port : *ports) lines.insert(toQt(id) + toQt(port.name) + port.tip);
+  return lines;
+}
+
+Edit wireEdit(const PipelineDocument& document, const Endpoint& to, const Endpoint& from) {
+  const auto wire = std::ranges::find(document.wires(), to, &Wire::to);
+  return EditGroup{.label = "Rewire", .edits = {RemoveWire{*wire}, AddWire{{from, to}}}};
+}
+
+Edit insertion(const PipelineDocument& document, const Endpoint& to) {
+  const auto wire = std::ranges::find(document.wires(), to, &Wire::to);
+  const Position place =
+      std::ranges::find(document.positions(), to.node, [](const auto& entry) { return entry.first; })->second;
+  return EditGroup{.label = "Insert",
+                   .edits = {RemoveWire{*wire}, AddOp{{.id = "new", .operation = "GELU"}},
+                             MoveNode{.id = "new", .position = Position{place.x, place.y - 160}},
+                             AddWire{{wire->from, {"new", "x"}}}, AddWire{{{"new", "y"}, to}}}};
+}
+
+}  // namespace
+
+/// As they are in the whole plan, which comes later: 480 basic ops.
+void LargePipelinesTest::theFusionsAroundAnEditAreShownFirst() {
+  Fixture f(layers(60));
+  QVERIFY(waitForAnalysis(f.session) && placeAll(f));
+  const CanvasItems& items = f.window.scene().canvasItems();
+  std::set<std::string> ops;
+  std::multiset<QString> first;
+  connect(&PlanSteps::of(f.session.plan()), &PlanSteps::neighborhoodPlanned, this, [&](const auto& part) {
+    ops = part->ops;
+    first = shownAbout(items, ops);
+  });
+  const PipelineDocument& document = f.session.pipeline().document();
+  const auto isForetold = [&](const char* op) {
+    ops.clear();
+    return waitForAnalysis(f.session) && ops.contains(op) && first == shownAbout(items, ops);
+  };
+  QVERIFY(
+      f.session.pipeline().apply(fuseline::removeNodes(document, std::set<std::string>{"norm30"}, {}, Reconnect::Yes)));
+  QVERIFY(!items.node("norm30"));
+  QVERIFY(std::ranges::none_of(
+      items.hulls(), [](const HullItem* hull) { return hull->look().owners.contains(QStringLiteral("norm30")); }));
+  QVERIFY(isForetold("up30"));
+  f.session.pipeline().undo();
+  QVERIFY(items.node("norm30"));
+  QVERIFY(isForetold("norm30"));
+  QVERIFY(f.session.pipeline().apply(insertion(document, {"up20", "x"})));
+  QVERIFY(items.node("new"));
+  QVERIFY(isForetold("new"));
+  QVERIFY(f.session.pipeline().apply(wireEdit(document, {"add40", "extra"}, {"save39", "extra"})));
+  QVERIFY(isForetold("add40"));
 }
 
 /// Hulls, wires and nodes: all but the look of the op stays.

@@ -48,6 +48,7 @@ class ModelsTest : public QObject {
   void lanesChangeWhenInPlaceIsToggled();
   void lanesStepThroughThePasses();
   void lanesShowQuantizationOfAStep();
+  void layersThatAreLeftOutAreShownAsBypassed();
   void fusedAttemptsComeFirst();
   void anOpThatNoRuleMatchesShowsTheBrokenFusion();
   void missesThatGainMoreTimeComeFirst();
@@ -376,6 +377,23 @@ void ModelsTest::lanesShowQuantizationOfAStep() {
   QCOMPARE(current.forward.front().label, QStringLiteral("RMSNorm → amax"));
   QVERIFY(
       current.forward.front().tip.contains(QStringLiteral("Computes the amax that fc uses to quantize its input.")));
+}
+
+void ModelsTest::layersThatAreLeftOutAreShownAsBypassed() {
+  const PipelineDocument document = parseDocument(R"({"format": "fuseline-pipeline",
+    "formatVersion": {"major": 1, "minor": 6}, "symbols": {"layers": 1}, "pipeline": {
+      "inputs": [{"id": "x", "dtype": "bf16", "shape": [16, 32]}],
+      "ops": [{"id": "layer0", "op": "block:Layer", "attributes": {"layer": 0}},
+              {"id": "layer1", "op": "block:Layer", "attributes": {"layer": 1}}],
+      "wires": [["x", "layer0.x"], ["layer0.y", "layer1.x"]], "outputs": [{"id": "y", "from": "layer1.y"}]},
+    "blocks": {"Layer": {"inputs": [{"id": "x"}], "ops": [{"id": "act", "op": "GELU"}], "wires": [["x", "act.x"]],
+                         "outputs": [{"id": "y", "from": "act.y"}]}}})")
+                                        .document;
+  QCOMPARE(document.ops().size(), std::size_t{2});
+  const std::vector<NodeLook> looks = nodeLooks(document, analyze(document), {});
+  const auto look = [&](const char* id) { return *std::ranges::find(looks, id, &NodeLook::id); };
+  QVERIFY(!look("layer0").isBypassed && look("layer1").isBypassed);
+  QVERIFY(look("layer1").tip.contains(QStringLiteral("layers")));
 }
 
 void ModelsTest::fusedAttemptsComeFirst() {

@@ -4,6 +4,7 @@
 #include "core/support/read_file.h"
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/fusions/plan_lanes.h"
 #include "ui/runs/run_bar.h"
 #include "ui/runs/run_options_dialog.h"
 #include "ui/theme/format.h"
@@ -31,6 +32,7 @@ class RanksTest : public QObject {
  private Q_SLOTS:
   void wiresShowThePartOfARank();
   void theInspectorShowsPlacementsAndCommunication();
+  void thePlanNamesCollectives();
   void editsReadTheSizesOfTheWholeModel();
   void numbersThatCannotShareAreRefusedAsOnTheCommandLine();
   void theDeviceBoxChoosesTheRanks();
@@ -115,6 +117,17 @@ void RanksTest::theInspectorShowsPlacementsAndCommunication() {
   // Half of 24 x 48 bf16 values.
   QVERIFY2(text.contains(QStringLiteral("all-gather forward, 1.1")), qPrintable(text));
   QVERIFY2(text.contains(QStringLiteral("reduce-scatter backward")), qPrintable(text));
+}
+
+void RanksTest::thePlanNamesCollectives() {
+  Fixture f(parallelPipeline());
+  QVERIFY(setRanks(f, 2));
+  const PlanLanes lanes = planLanes(*f.session.plan().analysis(), FusionStage::FusedOperands);
+  const auto hasLabel = [](const std::vector<LaneBox>& boxes, const char* label) {
+    return std::ranges::any_of(boxes, [&](const LaneBox& box) { return box.label == QLatin1String(label); });
+  };
+  QVERIFY(hasLabel(lanes.forward, "all-gather") && hasLabel(lanes.backward, "reduce-scatter"));
+  QVERIFY(!hasLabel(lanes.forward, "ShardedInput") && !hasLabel(lanes.backward, "ShardedInput"));
 }
 
 void RanksTest::editsReadTheSizesOfTheWholeModel() {

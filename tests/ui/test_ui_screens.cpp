@@ -6,6 +6,7 @@
 
 #include <QDockWidget>
 #include <QPushButton>
+#include <QTabBar>
 #include <QTest>
 #include <QToolButton>
 
@@ -22,6 +23,8 @@ class ScreensTest : public QObject {
   void theFirstWindowFitsTheScreen_data();
   void theFirstWindowFitsTheScreen();
   void aWindowWithAnyPaneIsSmall();
+  void everyTabIsInSight_data();
+  void everyTabIsInSight();
   void theStartPageCanBeClosedOnASmallScreen();
   void noLineOfTheStartPageIsSqueezed();
   void theCanvasHasTheFocusAfterTheStartPage();
@@ -52,6 +55,34 @@ void ScreensTest::aWindowWithAnyPaneIsSmall() {
     const QSize least = f.window.minimumSizeHint();
     QVERIFY2(least.height() <= kLowestWindowPx, qPrintable(QStringLiteral("%1: %2").arg(id).arg(least.height())));
     QVERIFY2(least.width() <= 960, qPrintable(QStringLiteral("%1: %2").arg(id).arg(least.width())));
+  }
+}
+
+void ScreensTest::everyTabIsInSight_data() {
+  QTest::addColumn<QSize>("size");
+  QTest::newRow("laptop") << QSize(1366, 728);
+  QTest::newRow("doubled") << QSize(960, 560);
+  QTest::newRow("large") << QSize(2560, 1400);
+}
+
+void ScreensTest::everyTabIsInSight() {
+  QFETCH(QSize, size);
+  Fixture f(smallPipeline());
+  f.window.resize(size);
+  f.window.show();
+  for (const char* pane : {"timings", "runs"}) {
+    f.window.panes().show(QString::fromLatin1(pane));
+    QTest::qWait(20);
+    int numBars = 0;
+    for (const QTabBar* tabs : f.window.findChildren<QTabBar*>(QString(), Qt::FindDirectChildrenOnly)) {
+      if (!tabs->isVisible()) continue;
+      ++numBars;
+      const QRect last = tabs->tabRect(tabs->count() - 1);
+      QVERIFY2(tabs->tabRect(0).left() >= 0 && last.right() <= tabs->width(),
+               qPrintable(QStringLiteral("%1 of %2").arg(last.right()).arg(tabs->width())));
+      QVERIFY(tabs->tabToolTip(tabs->count() - 1) == tabs->tabText(tabs->count() - 1));
+    }
+    QVERIFY(numBars > 0);
   }
 }
 

@@ -22,14 +22,17 @@ namespace fuseline::ui {
 
 namespace {
 
+void noteDTypes(CanvasItems::Shown& shown, const NodeLook& look) {
+  for (const auto* ports : {&look.inputs, &look.outputs})
+    for (const PortLook& port : *ports)
+      if (port.dtype) shown.dtypes.insert(*port.dtype);
+}
+
 /// Every paint of the canvas asks for them.
 void noteLegends(CanvasItems::Shown& shown, const CanvasItems::Looks& looks) {
   shown.dtypes.clear();
   shown.hasErrors = std::ranges::any_of(looks, [](const NodeLook* look) { return look->rmsError.has_value(); });
-  for (const NodeLook* look : looks)
-    for (const auto* ports : {&look->inputs, &look->outputs})
-      for (const PortLook& port : *ports)
-        if (port.dtype) shown.dtypes.insert(*port.dtype);
+  for (const NodeLook* look : looks) noteDTypes(shown, *look);
 }
 
 /// Puts the node there. Whether it stood elsewhere.
@@ -142,6 +145,141 @@ void placeLink(LinkItem& item, const Nodes& nodes, const RerouteLayer& reroutes,
   item.setRoute(pathThrough(points));
 }
 
+void placeHull(HullItem& hull, const Nodes& nodes, const std::vector<const NodeItem*>& items, const BoxIndex& index) {
+  std::vector<QRectF> boxes;
+  std::set<const NodeItem*> owners;
+  QRectF around;
+  for (const QString& owner : hull.look().owners) {
+    const auto found = nodes.find(owner.toStdString());
+    if (found == nodes.end()) continue;
+    owners.insert(found->second);
+    boxes.push_back(found->second->sceneBox());
+    around = around.united(boxes.back());
+  }
+  std::vector<QRectF> others;
+  for (const std::size_t near : index.near(around))
+    if (!owners.contains(items[near])) others.push_back(index.boxes()[near]);
+  hull.setVisible(!boxes.empty());
+  hull.setBoxes(boxes, others);
+}
+
+/// A label longer than its hull goes on to the right, up to the next node or label, and a gap before it.
+void placeHullLabels(const std::vector<HullItem*>& hulls, const BoxIndex& nodes, const BoxIndex& labels) {
+  constexpr double kGapPx = 6.0;
+  for (HullItem* hull : hulls) {
+    const QRectF whole = (hull->isVisible() ? hull->wholeLabelArea() : QRectF()).adjusted(0, 0, kGapPx, 0);
+    double end = whole.right();
+    for (const BoxIndex* index : {&labels, &nodes})
+      for (const std::size_t near : index->near(whole)) {
+        const QRectF& other = index->boxes()[near];  // its own label does not begin to the right of itself
+        if (other.left() > whole.left() && other.intersects(whole)) end = std::min(end, other.left() - kGapPx);
+      }
+    hull->setLabelEnd(end);
+  }
+}
+
+/// All boxes and labels that these may touch are in it.
+QRectF areaAround(const std::vector<HullItem*>& hulls, const Nodes& nodes) {
+  constexpr double kReachPx = 800.0;
+  QRectF area;
+  for (const HullItem* hull : hulls)
+    for (const QString& owner : hull->look().owners)
+      if (const auto found = nodes.find(owner.toStdString()); found != nodes.end())
+        area = area.united(found->second->sceneBox());
+  return area.adjusted(-kReachPx, -kReachPx, kReachPx, kReachPx);
+}
+
+/// Some of all hulls.
+void placeHulls(const std::vector<HullItem*>& hulls, const std::vector<HullItem*>& all, const Nodes& shown) {
+  if (hulls.empty()) return;
+  const QRectF area = hulls.size() == all.size() ? QRectF() : areaAround(hulls, shown);
+  std::vector<const NodeItem*> items;  // in the order of the index
+  std::vector<QRectF> boxesOfItems;
+  for (const auto& [id, item] : shown) {
+    const QRectF box = item->sceneBox();
+    if (!area.isNull() && !area.intersects(box)) continue;
+    items.push_back(item);
+    boxesOfItems.push_back(box);
+  }
+  const BoxIndex nodes(std::move(boxesOfItems));
+  for (HullItem* hull : hulls) placeHull(*hull, shown, items, nodes);
+  std::vector<QRectF> labels;
+  for (const HullItem* hull : all) {
+    if (hull->isVisible() && (area.isNull() || area.intersects(hull->outlineRect())))
+      labels.push_back(hull->wholeLabelArea());
+  }
+  placeHullLabels(hulls, nodes, BoxIndex(std::move(labels)));
+}
+
+bool endsAt(const Link& link, const FewIds& nodes) {
+  return nodes.contains(link.from.node) || nodes.contains(link.to.node);
+}
+
+/// An item of the scene.
+LinkItem* newLink(QGraphicsScene& scene, const Link& link, const Theme& theme, WireLabels labels) {
+  auto* item = new LinkItem(link, theme);
+  item->setLabels(labels);
+  scene.addItem(item);
+  return item;
+}
+
+HullItem* newHull(QGraphicsScene& scene, HullLook look, const Theme& theme) {
+  auto* item = new HullItem(std::move(look), theme);
+  scene.addItem(item);
+  return item;
+}
+
+/// Deletes items whose wires are none of these, and leaves those that have no item yet.
+void removeOthers(std::vector<LinkItem*>& items, const FewIds& nodes, std::vector<Link>& links) {
+  std::erase_if(items, [&](LinkItem* item) {
+    const bool stays = !endsAt(item->link(), nodes) || std::erase(links, item->link()) > 0;
+    if (!stays) delete item;
+    return !stays;
+  });
+}
+
+/// Labels of wires cover neither nodes, nor labels of hulls, nor each other.
+void placeLabels(const std::vector<LinkItem*>& links, const Nodes& nodes, const std::vector<HullItem*>& hulls) {
+  FreePlaces places;
+  for (const auto& [id, item] : nodes) places.cover(item->sceneBox());
+  for (const HullItem* hull : hulls)
+    if (hull->isVisible()) places.cover(hull->labelArea());
+  for (LinkItem* item : links) item->setLabelPlace(item->isVisible() ? places.take(item->labelPlaces()) : std::nullopt);
+}
+
+bool hasOwnerAmong(const HullLook& look, const std::set<QString>& owners) {
+  return std::ranges::any_of(look.owners, [&](const QString& owner) { return owners.contains(owner); });
+}
+
+/// Hulls with one of these owners make way for others: `added` are the new items among those that are returned.
+std::vector<HullItem*> replaced(const std::vector<HullItem*>& hulls, const std::set<QString>& owners,
+                                std::vector<HullLook> looks, const std::function<HullItem*(HullLook)>& make,
+                                std::vector<HullItem*>& added) {
+  std::optional<std::size_t> place;
+  std::vector<HullItem*> kept;
+  for (HullItem* hull : hulls) {
+    if (!hasOwnerAmong(hull->look(), owners) || std::erase(looks, hull->look()) > 0) {
+      kept.push_back(hull);
+      continue;
+    }
+    if (!place) place = kept.size();
+    delete hull;
+  }
+  for (HullLook& look : looks) added.push_back(make(std::move(look)));
+  kept.insert(kept.begin() + static_cast<std::ptrdiff_t>(place.value_or(kept.size())), added.begin(), added.end());
+  return kept;
+}
+
+std::vector<Link> linksAt(const PipelineDocument& document, const FewIds& nodes) {
+  std::vector<Link> links;
+  for (const Wire& wire : document.wires())
+    if (nodes.contains(wire.from.node) || nodes.contains(wire.to.node)) links.push_back({wire.from, wire.to});
+  for (const DocumentOutput& output : document.outputs())
+    if (!output.from.node.empty() && (nodes.contains(output.from.node) || nodes.contains(output.id)))
+      links.push_back({output.from, {output.id, {}}, true});
+  return links;
+}
+
 }  // namespace
 
 CanvasItems::CanvasItems(QGraphicsScene& scene, Session& session, const CanvasScope& scope, const Theme& theme)
@@ -251,7 +389,7 @@ void CanvasItems::sync(const Looks& looks, const std::function<bool(const NodeIt
 }
 
 void CanvasItems::placeAll() {
-  placeHulls();
+  placeHulls(m_hulls, m_hulls, m_nodes);
   placeLinks();
   m_arePlacesOld = false;
 }
@@ -268,6 +406,67 @@ bool CanvasItems::syncOnly(const std::vector<NodeLook>& looks) {
   m_tensorsOf = m_scope.analysis();
   m_hullsOf.analysis = m_session.plan().analysis();
   return true;
+}
+
+/// Fusions of ops that are gone are gone; the others stay until those around the edit are known.
+bool CanvasItems::syncEdited(const FewIds& nodes, const std::vector<NodeLook>& looks) {
+  const bool isFollowed = m_scene.mouseGrabberItem() == nullptr && !m_isStructureNew && waitsForPlan(m_session);
+  if (!isFollowed || !m_places.follow(nodes, looks)) return false;
+  m_addedNodes.clear();
+  for (const NodeLook& look : looks) {
+    noteDTypes(m_shown, look);
+    NodeItem*& item = m_nodes[look.id];
+    if (!item) {
+      item = new NodeItem(look, m_theme);
+      m_scene.addItem(item);
+      m_nodesInOrder.push_back(item);  // the next sync() puts it in its place
+    }
+    item->setLook(look);
+    (void)isMovedTo(*item, m_places.of(look.id));
+  }
+  std::set<QString> gone;
+  for (const std::string& id : nodes.all()) {
+    if (std::ranges::find(looks, id, &NodeLook::id) != looks.end()) continue;
+    gone.insert(toQt(id));
+    if (const auto found = m_nodes.find(id); found != m_nodes.end()) {
+      std::erase(m_nodesInOrder, found->second);
+      delete found->second;
+      m_nodes.erase(found);
+    }
+  }
+  std::vector<Link> links = linksAt(m_scope.document(), nodes);
+  removeOthers(m_links, nodes, links);
+  for (const Link& link : links) m_links.push_back(newLink(m_scene, link, m_theme, m_wireLabels));
+  m_reroutes->sync(m_links);
+  for (LinkItem* item : m_links)  // around the others as they stood before
+    if (endsAt(item->link(), nodes)) placeLink(*item, m_nodes, *m_reroutes, m_wires);
+  std::vector<HullItem*> none;
+  m_hulls = replaced(m_hulls, gone, {}, {}, none);
+  m_hullsOf = {};
+  ++m_shown.revision;
+  m_arePlacesOld = true;
+  return true;
+}
+
+void CanvasItems::showNeighborhood(const Neighborhood& part, const std::vector<NodeLook>& looks) {
+  for (const NodeLook& look : looks)
+    if (NodeItem* const item = node(look.id)) item->setLook(look);
+  std::set<QString> owners;
+  for (const std::string& id : part.ops) owners.insert(toQt(id));
+  auto hulls = hullLooksOf(part.window, m_session, m_scope, m_hullFilter, m_areSpeedupsVisible);
+  std::erase_if(hulls, [&](const HullLook& look) { return !hasOwnerAmong(look, owners); });
+  std::vector<HullItem*> added;
+  const auto make = [this](HullLook look) { return newHull(m_scene, std::move(look), m_theme); };
+  m_hulls = replaced(m_hulls, owners, std::move(hulls), make, added);
+  m_hullsOf = {};
+  placeHulls(added, m_hulls, m_nodes);
+  const FewIds nodes(part.ops);
+  std::vector<LinkItem*> links;
+  std::ranges::copy_if(m_links, std::back_inserter(links),
+                       [&](const LinkItem* item) { return nodes.contains(item->link().from.node); });
+  showTensors(links, part.window);
+  markChosenHull();
+  ++m_shown.revision;
 }
 
 void CanvasItems::removeNodes() {
@@ -318,11 +517,8 @@ bool CanvasItems::syncLinks() {
   std::vector<LinkItem*> added;
   if (isOther)
     m_links = renewed<LinkItem, Link>(m_links, links, &LinkItem::link, [&](const Link& link) {
-      auto* item = new LinkItem(link, m_theme);
-      item->setLabels(m_wireLabels);
-      m_scene.addItem(item);
-      added.push_back(item);
-      return item;
+      added.push_back(newLink(m_scene, link, m_theme, m_wireLabels));
+      return added.back();
     });
   if (!isOther && isSameAnalysis) return false;
   m_tensorsOf = m_scope.analysis();
@@ -333,7 +529,7 @@ bool CanvasItems::syncLinks() {
 }
 
 void CanvasItems::syncHulls() {
-  if (syncHullLooks()) placeHulls();
+  if (syncHullLooks()) placeHulls(m_hulls, m_hulls, m_nodes);
   markChosenHull();
 }
 
@@ -344,11 +540,8 @@ bool CanvasItems::syncHullLooks() {
   const std::vector<HullLook> looks = hullLooks(m_session, m_scope, m_hullFilter, m_areSpeedupsVisible);
   const bool isOther = !std::ranges::equal(looks, m_hulls, {}, {}, &HullItem::look);
   if (isOther)
-    m_hulls = renewed<HullItem, HullLook>(m_hulls, looks, &HullItem::look, [this](const HullLook& look) {
-      auto* item = new HullItem(look, m_theme);
-      m_scene.addItem(item);
-      return item;
-    });
+    m_hulls = renewed<HullItem, HullLook>(m_hulls, looks, &HullItem::look,
+                                          [this](const HullLook& look) { return newHull(m_scene, look, m_theme); });
   markChosenHull();
   return isOther;
 }
@@ -371,59 +564,7 @@ void CanvasItems::followNodes() {
 void CanvasItems::placeLinks() {
   m_wires.restart(routerFor(m_nodes, m_hulls));
   for (LinkItem* item : m_links) placeLink(*item, m_nodes, *m_reroutes, m_wires);
-  placeLabels();
-}
-
-/// Labels of wires cover neither nodes, nor labels of hulls, nor each other.
-void CanvasItems::placeLabels() {
-  FreePlaces places;
-  for (const auto& [id, item] : m_nodes) places.cover(item->sceneBox());
-  for (const HullItem* hull : m_hulls)
-    if (hull->isVisible()) places.cover(hull->labelArea());
-  for (LinkItem* item : m_links)
-    item->setLabelPlace(item->isVisible() ? places.take(item->labelPlaces()) : std::nullopt);
-}
-
-void CanvasItems::placeHulls() {
-  const BoxIndex nodes(boxesOf(m_nodes));
-  std::vector<const NodeItem*> items;  // in the order of the index
-  for (const auto& [id, item] : m_nodes) items.push_back(item);
-  for (HullItem* hull : m_hulls) {
-    std::vector<QRectF> boxes;
-    std::set<const NodeItem*> owners;
-    QRectF around;
-    for (const QString& owner : hull->look().owners) {
-      const NodeItem* item = node(owner.toStdString());
-      if (!item) continue;
-      owners.insert(item);
-      boxes.push_back(item->sceneBox());
-      around = around.united(boxes.back());
-    }
-    std::vector<QRectF> others;
-    for (const std::size_t near : nodes.near(around))
-      if (!owners.contains(items[near])) others.push_back(nodes.boxes()[near]);
-    hull->setVisible(!boxes.empty());
-    hull->setBoxes(boxes, others);
-  }
-  placeHullLabels(nodes);
-}
-
-/// A label longer than its hull goes on to the right, up to the next node or label, and a gap before it.
-void CanvasItems::placeHullLabels(const BoxIndex& nodes) {
-  constexpr double kGapPx = 6.0;
-  std::vector<QRectF> areas;
-  for (const HullItem* hull : m_hulls) areas.push_back(hull->isVisible() ? hull->wholeLabelArea() : QRectF());
-  const BoxIndex labels(std::move(areas));
-  for (std::size_t i = 0; i < m_hulls.size(); ++i) {
-    const QRectF whole = labels.boxes()[i].adjusted(0, 0, kGapPx, 0);
-    double end = whole.right();
-    for (const BoxIndex* index : {&labels, &nodes})
-      for (const std::size_t near : index->near(whole)) {
-        const QRectF& other = index->boxes()[near];  // its own label does not begin to the right of itself
-        if (other.left() > whole.left() && other.intersects(whole)) end = std::min(end, other.left() - kGapPx);
-      }
-    m_hulls[i]->setLabelEnd(end);
-  }
+  placeLabels(m_links, m_nodes, m_hulls);
 }
 
 /// Across the middle of the first wire between the two ops.
@@ -463,7 +604,7 @@ void CanvasItems::setSpeedupsVisible(bool visible) {
 void CanvasItems::setWireLabels(WireLabels labels) {
   m_wireLabels = labels;
   for (LinkItem* item : m_links) item->setLabels(labels);
-  placeLabels();
+  placeLabels(m_links, m_nodes, m_hulls);
 }
 
 }  // namespace fuseline::ui

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/plan/incremental/neighborhood.h"
 #include "ui/canvas/border_item.h"
 #include "ui/canvas/canvas_scope.h"
 #include "ui/canvas/hull_item.h"
@@ -42,6 +43,8 @@ class CanvasItems : public QObject {
   /// Edits that store the automatically computed positions, so that nodes stay in place when others are added.
   std::vector<Edit> missingPlaces() const { return m_places.missing(); }
 
+  NodePositions keptPlaces() const { return m_places.automatic(); }
+
   NodeItem* node(const std::string& id) const;
   /// The node whose box is here; empty: there is none.
   std::string nodeAt(QPointF position) const;
@@ -77,6 +80,12 @@ class CanvasItems : public QObject {
   /// The same where only these nodes may look otherwise, and no hull, wire or border does. False: one of them has other
   /// ports than before, or is not shown, and nothing was changed.
   bool syncOnly(const std::vector<NodeLook>& looks);
+  /// The same in a large pipeline after an edit that changes these nodes and their wires alone, of which those with a
+  /// look are there now: their fusions come with showNeighborhood() or sync(). False: nothing was changed, because
+  /// other items change, too.
+  bool syncEdited(const FewIds& nodes, const std::vector<NodeLook>& looks);
+  /// Fusions and tensors around an edit, ahead of the analysis. looks: of its ops.
+  void showNeighborhood(const Neighborhood& part, const std::vector<NodeLook>& looks);
   void removeNodes();
   void syncHulls();
   /// Wires, hulls and borders go where the nodes are.
@@ -95,9 +104,6 @@ class CanvasItems : public QObject {
   void syncBorders();
   void placeAll();
   void placeLinks();
-  void placeLabels();
-  void placeHulls();
-  void placeHullLabels(const BoxIndex& nodes);
   void placeBorders();
 
   QGraphicsScene& m_scene;

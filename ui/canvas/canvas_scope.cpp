@@ -251,6 +251,21 @@ bool CanvasScope::makeLevels() {
   return m_selection.removeIf([this](const QString& id) { return !closedDocument().idExists(id.toStdString()); }) > 0;
 }
 
+namespace {
+
+/// As the canvas has them: beside nodes that the user has placed, it keeps the others where they were.
+NodePositions placesIn(const PipelineDocument& document, const std::vector<NodeLook>& looks, bool isBlock,
+                       NodePositions kept) {
+  NodePositions places(document.positions().begin(), document.positions().end());
+  if (!places.empty()) places.merge(kept);
+  if (!std::ranges::all_of(looks, [&](const NodeLook& look) { return places.contains(look.id); }))
+    return nodePlaces(document, looks, isBlock);
+  if (isBlock) placePorts(places, document);
+  return places;
+}
+
+}  // namespace
+
 /// For the instances that are open in what is shown.
 void CanvasScope::makeRoom() {
   OpenBlocks::Insides insides;
@@ -261,7 +276,10 @@ void CanvasScope::makeRoom() {
       if (level) insides[op.id] = std::make_shared<const BlockInside>(blockInside(level->document, *level->analysis));
     }
   const auto looks = insides.empty() ? std::vector<NodeLook>() : nodeLooks(closedDocument(), *analysis(), {});
-  m_open.follow(closedDocument(), looks, isInside(), std::move(insides));
+  const NodePositions places =
+      insides.empty() ? NodePositions()
+                      : placesIn(closedDocument(), looks, isInside(), m_keptPlaces ? m_keptPlaces() : NodePositions());
+  m_open.follow(closedDocument(), looks, places, std::move(insides));
 }
 
 Verdict CanvasScope::toggleOpen(const std::string& id) {

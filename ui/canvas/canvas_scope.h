@@ -11,10 +11,12 @@
 #include <QString>
 #include <QStringList>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fuseline::ui {
@@ -56,6 +58,8 @@ class CanvasScope : public QObject {
     return isInside() ? m_levels.back().document : m_session.pipeline().document();
   }
   const OpenBlocks& openBlocks() const { return m_open; }
+  /// keptPlaces: of nodes that the canvas has placed automatically.
+  void keepPlaces(std::function<NodePositions()> keptPlaces) { m_keptPlaces = std::move(keptPlaces); }
   /// Opens an instance of a block in place, or closes it. No: its block cannot be shown.
   Verdict toggleOpen(const std::string& id);
   const std::shared_ptr<const Analysis>& analysis() const {
@@ -111,6 +115,7 @@ class CanvasScope : public QObject {
 
   Session& m_session;
   OpenBlocks m_open;
+  std::function<NodePositions()> m_keptPlaces;
   QStringList m_path;
   std::vector<Level> m_levels;  // one for each instance of the path
   std::vector<Stand> m_stands;  // of the same

@@ -21,7 +21,9 @@ CanvasSelection::CanvasSelection(const CanvasParts& parts) : m_parts(parts) {
 
 void CanvasSelection::show() {
   const QScopedValueRollback guard(m_isShowing, true);
-  for (const auto& [id, item] : m_parts.items.nodes()) item->setSelected(m_parts.scope.selection().contains(toQt(id)));
+  const QSet<QString>& ids = m_parts.scope.selection();
+  for (const auto& [id, item] : m_parts.items.nodes())
+    if (!ids.isEmpty() || item->isSelected()) item->setSelected(ids.contains(toQt(id)));
   m_parts.items.markChosenHull();
 }
 

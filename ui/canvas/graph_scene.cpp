@@ -45,17 +45,43 @@ GraphScene::GraphScene(Session& session, const Theme& theme, QObject* parent)
   m_drops = std::make_unique<DropGesture>(parts);
   m_copies = std::make_unique<CopyGesture>(parts, *m_commands);
   m_blocks = std::make_unique<BlockDoors>(parts);
+  m_scope.keepPlaces([this] { return m_items->keptPlaces(); });
   connectSession();
   connectParts();
   connect(&theme, &Theme::changed, this, [this] { update(); });
   sync();
 }
 
+namespace {
+
+/// The pipeline itself, without an open block.
+bool isPlain(const CanvasScope& scope) { return !scope.isInside() && &scope.document() == &scope.closedDocument(); }
+
+/// Follows the items. looks: nodes that may be outside the area of the scene.
+void showRest(GraphScene& scene, const std::vector<NodeLook>& looks) {
+  scene.frames().sync();
+  scene.selection().show();
+  scene.wires().resume();
+  Q_EMIT scene.itemsChanged();
+  QRectF area = scene.sceneRect();
+  for (const NodeLook& look : looks) area = area.united(scene.node(look.id)->sceneBoundingRect());
+  scene.setSceneRect(area);
+}
+
+}  // namespace
+
 void GraphScene::connectSession() {
   connect(&m_session.pipeline(), &OpenPipeline::changed, this, &GraphScene::followPipeline);
   connect(&m_session.plan(), &LivePlan::analysisChanged, this, [this] {
     const auto& changed = PlanSteps::of(m_session.plan()).changedOps();
     if (!changed || !syncNodes(*changed, Reach::Looks)) sync();
+  });
+  connect(&PlanSteps::of(m_session.plan()), &PlanSteps::neighborhoodPlanned, this, [this](const auto& part) {
+    if (!isPlain(m_scope) || !m_session.plan().isAnalysing()) return;
+    auto looks = looksOf(part->ops, part->document, part->window, m_session.pipeline().problems());
+    m_measured->addTo(looks);
+    const QScopedValueRollback guard(m_isSyncing, true);
+    m_items->showNeighborhood(*part, looks);
   });
   connect(&m_scope, &CanvasScope::pathChanged, this, &GraphScene::showOther);
   connect(&m_scope, &CanvasScope::openChanged, this, &GraphScene::sync);
@@ -132,14 +158,18 @@ void GraphScene::followPipeline() {
 /// many nodes are found faster together.
 bool GraphScene::syncNodes(const std::set<std::string>& nodes, Reach reach) {
   constexpr std::size_t kMostNodes = 100;
-  const bool isPlain = !m_scope.isInside() && &m_scope.document() == &m_scope.closedDocument();
   const bool isPlanned = m_scope.analysis()->ranks == 1 && m_measured->staleness() == m_syncedStaleness;
-  if (!isPlain || !isPlanned || nodes.size() > kMostNodes) return false;
+  if (!isPlain(m_scope) || !isPlanned || nodes.size() > kMostNodes) return false;
   auto looks = looksOf(nodes, m_scope.document(), *m_scope.analysis(), m_session.pipeline().problems());
   m_measured->addTo(looks);
   if (reach == Reach::Looks) {
     const QScopedValueRollback guard(m_isSyncing, true);
     return m_items->syncOnly(looks);
+  }
+  {
+    const QScopedValueRollback guard(m_isSyncing, true);
+    m_drops->forgetTarget();
+    if (m_items->syncEdited(FewIds(nodes), looks)) return showRest(*this, looks), true;
   }
   const auto all = looksWith(looks, m_scope.document(), *m_items);
   if (all) syncTo(*all);
@@ -166,10 +196,7 @@ void GraphScene::syncTo(const CanvasItems::Looks& looks) {
   m_items->sync(looks, [this, isDragging](const NodeItem& item) {
     return isDragging && (item.isSelected() || m_frames->carries(item.look().id));
   });
-  m_frames->sync();
-  m_selection->show();
-  m_wires->resume();
-  Q_EMIT itemsChanged();
+  showRest(*this, {});
   setSceneRect(contentRect().adjusted(-2000, -2000, 2000, 2000));
 }
 

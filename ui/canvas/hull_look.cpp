@@ -54,11 +54,9 @@ QString passName(HullKind kind) {
 
 class HullLooks {
  public:
-  HullLooks(const Session& session, const CanvasScope& scope, HullFilter filter, bool withSpeedups)
-      : m_document(session.pipeline().document()),
-        m_scope(scope),
-        m_analysis(*session.plan().analysis()),
-        m_filter(filter) {
+  HullLooks(const Analysis& analysis, const Session& session, const CanvasScope& scope, HullFilter filter,
+            bool withSpeedups)
+      : m_document(session.pipeline().document()), m_scope(scope), m_analysis(analysis), m_filter(filter) {
     const auto& run = session.results().lastRun();
     if (withSpeedups && !scope.isInside() && run && !run->isStale) m_measured = compareVariants(run->record).rows;
   }
@@ -155,7 +153,12 @@ HullSource hullSource(const Session& session, const CanvasScope& scope, HullFilt
 
 std::vector<HullLook> hullLooks(const Session& session, const CanvasScope& scope, HullFilter filter,
                                 bool withSpeedups) {
-  return HullLooks(session, scope, filter, withSpeedups).all();
+  return hullLooksOf(*session.plan().analysis(), session, scope, filter, withSpeedups);
+}
+
+std::vector<HullLook> hullLooksOf(const Analysis& analysis, const Session& session, const CanvasScope& scope,
+                                  HullFilter filter, bool withSpeedups) {
+  return HullLooks(analysis, session, scope, filter, withSpeedups).all();
 }
 
 }  // namespace fuseline::ui

@@ -45,5 +45,8 @@ HullSource hullSource(const Session& session, const CanvasScope& scope, HullFilt
 /// Inside a block: only hulls with ops in the entered instance.
 /// withSpeedups: labels show measured speed-ups, if the last run belongs to this pipeline.
 std::vector<HullLook> hullLooks(const Session& session, const CanvasScope& scope, HullFilter filter, bool withSpeedups);
+/// The same of another analysis than the session's.
+std::vector<HullLook> hullLooksOf(const Analysis& analysis, const Session& session, const CanvasScope& scope,
+                                  HullFilter filter, bool withSpeedups);
 
 }  // namespace fuseline::ui

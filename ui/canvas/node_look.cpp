@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/node_look.h"
 
+#include "core/document/block_operation.h"
 #include "core/edit/links.h"
 #include "core/edit/port_values.h"
 #include "core/lowering/document_operation.h"
+#include "core/lowering/first_layers.h"
 #include "core/ops/external.h"
 #include "ui/canvas/blocks/block_inside.h"
 #include "ui/canvas/metrics.h"
@@ -112,6 +114,24 @@ QString subtitleOf(const DocumentOp& op) {
   return isSequential ? translated("%1 · Sequential").arg(toQt(op.id)) : toQt(op.id);
 }
 
+/// The symbol `layers` bypasses the layers from that number on.
+std::optional<std::int64_t> numLayersUsed(const PipelineDocument& document) {
+  const Json& symbols = document.symbols();
+  const auto layers = symbols.is_object() ? symbols.find(kLayersSymbol) : symbols.end();
+  return layers != symbols.end() && layers->is_number_integer() ? std::optional(layers->get<std::int64_t>())
+                                                                : std::nullopt;
+}
+
+/// Drawn as if it were bypassed.
+void showLeftOut(NodeLook& look, const DocumentOp& op, const PipelineDocument& document) {
+  const std::int64_t layer = look.isBlock ? layerOf(op) : -1;
+  const auto used = layer < 0 ? std::nullopt : numLayersUsed(document);
+  if (!used || *used < 1 || layer < *used) return;
+  look.isBypassed = true;
+  look.subtitle = translated("%1 · not executed").arg(toQt(op.id));
+  look.tip = translated("<br>Not executed: the symbol layers is %1.").arg(*used);
+}
+
 NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Wiring& wiring, const ValueAt& valueAt,
                 PortLooks& ports) {
   const std::string_view block = blockNameOf(op);
@@ -123,6 +143,7 @@ NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Wi
   look.isBlock = !block.empty() && document.findBlock(block);
   look.isNotRun = operation && isExternal(*operation);
   if (look.isNotRun && !look.isBypassed) look.subtitle = translated("%1 · not executed").arg(toQt(op.id));
+  showLeftOut(look, op, document);
   if (operation) {
     look.category = operation->category;
     addDeclaredPorts(look, *operation, wiring, valueAt, ports);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/fusions/plan_lanes.h"
 
+#include "core/collective/communicator.h"
 #include "core/ops/offload.h"
 #include "ui/fusions/gain_text.h"
 #include "ui/theme/format.h"
@@ -22,10 +23,18 @@ QString membersOf(const Graph& graph, const std::vector<NodeId>& nodes, const QS
   return members.join(between);
 }
 
+/// "all-gather" for the communication of a pass: its op may have the name of a tensor's placement.
+QString nameOf(const Graph& graph, const FusedOperation& entry, Phase phase) {
+  const auto& passes = graph.node(entry.nodes.front()).operation->communication;
+  if (entry.isFused() || !passes) return toQt(entry.name(graph));
+  const auto kind = phase == Phase::Forward ? passes->forward : passes->backward;
+  return kind ? toQt(collectiveName(*kind)) : translated("no communication");
+}
+
 QString tipOf(const Analysis& analysis, const FusedOperation& entry, Phase phase) {
   const Graph& graph = analysis.graph();
   QString tip = QStringLiteral("<b>%1</b> (%2)<br>%3")
-                    .arg(toQt(entry.name(graph)).toHtmlEscaped(), toQt(phaseName(phase)),
+                    .arg(nameOf(graph, entry, phase).toHtmlEscaped(), toQt(phaseName(phase)),
                          membersOf(graph, entry.nodes, QStringLiteral(" → ")).toHtmlEscaped());
   if (entry.rule) tip += QStringLiteral("<br>%1").arg(toQt(entry.rule->summary).toHtmlEscaped());
   for (const QString& text : gainTexts(analysis.report, entry)) tip += QStringLiteral("<br>") + text.toHtmlEscaped();
@@ -58,7 +67,7 @@ QString tipOf(const QuantizeWork& work, const Node& reader) {
 LaneBox laneBox(const Analysis& analysis, const FusedOperation& entry, Phase phase, const Copies& copies) {
   const Graph& graph = analysis.graph();
   const auto [first, last] = std::ranges::minmax(entry.nodes);
-  LaneBox box{.firstColumn = first, .lastColumn = last, .label = toQt(entry.name(graph))};
+  LaneBox box{.firstColumn = first, .lastColumn = last, .label = nameOf(graph, entry, phase)};
   box.tip = tipOf(analysis, entry, phase);
   if (const auto work = copies.find({phase, entry.nodes.back()}); work != copies.end()) {
     box.label += QStringLiteral(" → ") + formatOf(*work->second);

@@ -45,6 +45,7 @@ PlanningNote::PlanningNote(const OpenPipeline& pipeline, const LivePlan& plan, Q
   connect(&pipeline, &OpenPipeline::changed, &m_patience, qOverload<>(&QTimer::start));
   connect(&m_patience, &QTimer::timeout, this, &PlanningNote::refresh);
   connect(&plan, &LivePlan::analysisChanged, this, &PlanningNote::refresh);
+  connect(&m_steps, &PlanSteps::neighborhoodPlanned, this, &PlanningNote::refresh);  // figures are older than fusions
   connect(&m_steps, &PlanSteps::canceled, this, &PlanningNote::refresh);
   connect(m_cancel, &QToolButton::clicked, &m_steps, &PlanSteps::cancel);
   connect(m_again, &QToolButton::clicked, this, [this] {

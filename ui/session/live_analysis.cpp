@@ -15,8 +15,8 @@ std::shared_ptr<const Analysis> LiveAnalysis::next(PipelineDocument document, co
 }
 
 std::shared_ptr<const Analysis> LiveAnalysis::after(const std::vector<Edit>& edits, const OptionsFor& optionsFor,
-                                                    std::uint64_t settings) {
-  return shown(m_analyses.after(edits, optionsFor, settings), optionsFor);
+                                                    std::uint64_t settings, const TakeNeighborhood& take) {
+  return shown(m_analyses.after(edits, optionsFor, settings, take), optionsFor);
 }
 
 std::optional<std::set<std::string>> LiveAnalysis::changedOps() const {

@@ -19,7 +19,7 @@ class LiveAnalysis {
   std::shared_ptr<const Analysis> next(PipelineDocument document, const OptionsFor& optionsFor, std::uint64_t settings);
   /// The same after edits of the last document.
   std::shared_ptr<const Analysis> after(const std::vector<Edit>& edits, const OptionsFor& optionsFor,
-                                        std::uint64_t settings);
+                                        std::uint64_t settings, const TakeNeighborhood& take = {});
   /// See IncrementalAnalysis.
   std::optional<std::set<std::string>> changedOps() const;
 

@@ -132,8 +132,9 @@ void LivePlan::planAnew() {
 namespace {
 
 std::shared_ptr<const Analysis> analyzeChanges(LiveAnalysis& analyses, PlanSteps::Changes changes,
-                                               const OptionsFor& optionsFor, std::uint64_t plans) {
-  if (!changes.document) return analyses.after(changes.edits, optionsFor, plans);
+                                               const OptionsFor& optionsFor, std::uint64_t plans,
+                                               const TakeNeighborhood& take) {
+  if (!changes.document) return analyses.after(changes.edits, optionsFor, plans, take);
   for (const Edit& edit : changes.edits) (void)applyEdit(*changes.document, edit);
   return analyses.next(std::move(*changes.document), optionsFor, plans);
 }
@@ -148,7 +149,14 @@ void LivePlan::restart() {
   if (m_isForgotten) return;
   m_pool.clear();  // what a waiting analysis was to take over is left to this one
   m_pool.start([this, &steps, optionsFor = planningOptions(), generation = m_generation, plans = m_numPlannings] {
-    auto analysis = analyzeChanges(*m_liveAnalysis, steps.takeChanges(), optionsFor, plans);
+    const auto postPart = [this, &steps, generation](Neighborhood part) {
+      auto shared = std::make_shared<const Neighborhood>(std::move(part));
+      const auto tell = [this, &steps, generation, shared = std::move(shared)] {
+        if (generation == m_generation) Q_EMIT steps.neighborhoodPlanned(shared);
+      };
+      QMetaObject::invokeMethod(this, tell, Qt::QueuedConnection);
+    };
+    auto analysis = analyzeChanges(*m_liveAnalysis, steps.takeChanges(), optionsFor, plans, postPart);
     const auto post = [this, &steps, generation, analysis = std::move(analysis), ops = m_liveAnalysis->changedOps()] {
       steps.noteAnalysis(ops);
       accept(generation, analysis);
@@ -159,13 +167,14 @@ void LivePlan::restart() {
 
 void LivePlan::accept(quint64 generation, std::shared_ptr<const Analysis> analysis) {
   if (generation != m_generation) return;
-  m_analysis = std::move(analysis);
+  std::shared_ptr<const Analysis> earlier = std::exchange(m_analysis, std::move(analysis));
   m_analysedGeneration = generation;
   m_results.setDifferingSteps(*m_analysis);
   PlanSteps& steps = PlanSteps::of(*this);
   steps.noteShown();
   Q_EMIT analysisChanged(m_analysis);
   steps.tell();
+  m_pool.start([earlier = std::move(earlier)] {});  // there a large one is deleted, which takes a while
 }
 
 }  // namespace fuseline::ui

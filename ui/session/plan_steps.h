@@ -3,10 +3,12 @@
 #pragma once
 
 #include "core/document/document.h"
+#include "core/plan/incremental/neighborhood.h"
 #include "ui/session/live_plan.h"
 
 #include <QObject>
 
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -53,6 +55,8 @@ class PlanSteps : public QObject {
  Q_SIGNALS:
   /// As LivePlan::analysisChanged(), unless only attributes of changedOps() differ.
   void planChanged();
+  /// In a large pipeline, after an edit of ops and wires: its fusions, while the plan of the rest is still made.
+  void neighborhoodPlanned(const std::shared_ptr<const Neighborhood>& part);
   void canceled();
   /// Asks the plan.
   void cancelWanted();

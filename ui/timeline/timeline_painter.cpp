@@ -95,10 +95,19 @@ void TimelinePainter::paintTrack(std::size_t track) {
   paintRankNames(track);
 }
 
+namespace {
+
+QFont rankNameFont() { return scaledFont(0.75); }
+
+/// Labels of boxes that begin below the name of their rank are to the right of it.
+double rankNameWidth() { return QFontMetricsF(rankNameFont()).horizontalAdvance(translated("rank %1").arg(10)) + 10; }
+
+}  // namespace
+
 /// At the left edge, over the boxes that begin there.
 void TimelinePainter::paintRankNames(std::size_t track) {
   const TimelineTrack& shown = tracks()[track];
-  m_painter.setFont(scaledFont(0.75));
+  m_painter.setFont(rankNameFont());
   int rank = 0;
   for (int row = 0; row < static_cast<int>(shown.rows.size()); ++row) {
     if (shown.rows[static_cast<std::size_t>(row)] != TimelineLevel::RankStep) continue;
@@ -225,7 +234,9 @@ void TimelinePainter::paintLabel(const QRectF& area, const TimelineItem& item, c
   const bool isStep = item.level == TimelineLevel::Step;
   m_painter.setFont(scaledFont(isStep ? 0.9 : 0.8, item.isFused ? QFont::DemiBold : QFont::Normal));
   m_painter.setPen(textOn(ground));
-  const QRectF text = area.adjusted(5, 0, -4, 0);
+  QRectF text = area.adjusted(5, 0, -4, 0);
+  if (item.level == TimelineLevel::RankStep) text.setLeft(std::max(text.left(), rankNameWidth()));
+  if (text.width() <= 0.0) return;
   m_painter.drawText(text, Qt::AlignVCenter | Qt::AlignLeft,
                      QFontMetricsF(m_painter.font()).elidedText(item.label, Qt::ElideRight, text.width()));
 }

@@ -24,6 +24,7 @@
 #include "ui/runs/run_bar.h"
 #include "ui/runs/runs_panel.h"
 #include "ui/session/baseline_memory.h"
+#include "ui/session/large_pipeline.h"
 #include "ui/session/last_edits.h"
 #include "ui/sweep/sweep_panel.h"
 #include "ui/theme/format.h"
@@ -62,6 +63,7 @@
 #include <QSplitter>
 #include <QStatusBar>
 #include <QTabBar>
+#include <QTimer>
 #include <QToolButton>
 #include <QVBoxLayout>
 
@@ -256,7 +258,8 @@ void MainWindow::connectPanes() {
   const auto showBlocks = [this, &palette] { palette.showBlocks(m_session.pipeline().document()); };
   connect(&m_session.pipeline(), &OpenPipeline::changed, &palette, [this, showBlocks] {
     const auto& edits = LastEdits::of(m_session.pipeline());
-    if (!edits || extentOf(*edits).changesMore) showBlocks();
+    if (edits && !extentOf(*edits).changesMore) return;
+    isLarge(m_session) ? QTimer::singleShot(0, this, showBlocks) : showBlocks();  // after the canvas
   });
   showBlocks();
   connect(&palette, &PalettePanel::activated, m_scene,

@@ -12,14 +12,13 @@ void OpenBlocks::toggle(const std::string& place) {
   if (m_places.erase(place) == 0) m_places.insert(place);
 }
 
-void OpenBlocks::follow(const PipelineDocument& document, const std::vector<NodeLook>& looks, bool isBlock,
-                        Insides insides) {
+void OpenBlocks::follow(const PipelineDocument& document, const std::vector<NodeLook>& looks,
+                        const NodePositions& places, Insides insides) {
   m_insides = std::move(insides);
   m_across = {};
   m_down = {};
   m_shown.reset();
   if (m_insides.empty()) return;
-  const NodePositions places = nodePlaces(document, looks, isBlock);
   for (const NodeLook& look : looks) {
     const auto open = m_insides.find(look.id);
     if (open == m_insides.end()) continue;

@@ -25,8 +25,9 @@ class OpenBlocks {
   void forget() { m_places.clear(); }
   bool isEmpty() const { return m_places.empty(); }
 
-  /// document, looks: with all blocks closed. insides: of those that are open in it.
-  void follow(const PipelineDocument& document, const std::vector<NodeLook>& looks, bool isBlock, Insides insides);
+  /// document: with all blocks closed, places: of its nodes. insides: of those that are open in it.
+  void follow(const PipelineDocument& document, const std::vector<NodeLook>& looks, const NodePositions& places,
+              Insides insides);
   /// nullptr: the block is closed.
   std::shared_ptr<const BlockInside> inside(const std::string& id) const;
   /// The document with room for what is open; nullptr: nothing of it is.

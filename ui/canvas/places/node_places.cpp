@@ -6,10 +6,13 @@
 #include "ui/session/edits.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace fuseline::ui {
 
 namespace {
+
+constexpr std::size_t kManyNodes = 600;
 
 /// Everything that the automatic layout depends on.
 std::string structureOf(const PipelineDocument& document, const std::vector<NodeLook>& looks) {
@@ -50,11 +53,30 @@ void NodePlaces::sync(const Looks& looks, bool isStructureNew, bool isEdited) {
   if (m_scope.isInside()) placePorts(m_positions, document);
 }
 
-/// Beside nodes that the user has placed, the others stay where they are.
+bool NodePlaces::follow(const FewIds& nodes, const std::vector<NodeLook>& looks) {
+  const bool isLaidOutAgain = m_positions.size() > m_given.size() && m_positions.size() <= kManyNodes;
+  if (isLaidOutAgain) return false;
+  const auto& given = m_scope.document().positions();
+  const auto isOther = std::views::filter([&](const auto& entry) { return !nodes.contains(entry.first); });
+  if (!std::ranges::equal(given | isOther, m_given | isOther)) return false;
+  NodePositions places;
+  for (const auto& [id, position] : given)
+    if (nodes.contains(id)) places.emplace(id, position);
+  for (const NodeLook& look : looks)
+    if (const auto known = m_automatic.find(look.id); known != m_automatic.end()) places.insert(*known);
+  if (!std::ranges::all_of(looks, [&](const NodeLook& look) { return places.contains(look.id); })) return false;
+  for (const std::string& id : nodes.all()) m_positions.erase(id);
+  for (const NodeLook& look : looks) m_positions[look.id] = places.at(look.id);
+  m_given = given;
+  return true;
+}
+
+/// Beside nodes that the user has placed, and in a pipeline that takes long to lay out, the others stay where they are.
 bool NodePlaces::keepsAutomatic(const Looks& looks) const {
-  return !m_given.empty() && m_automaticIn == m_scope.path() && std::ranges::all_of(looks, [&](const NodeLook* look) {
-    return m_positions.contains(look->id) || m_automatic.contains(look->id);
-  });
+  return (!m_given.empty() || looks.size() > kManyNodes) && m_automaticIn == m_scope.path() &&
+         std::ranges::all_of(looks, [&](const NodeLook* look) {
+           return m_positions.contains(look->id) || m_automatic.contains(look->id);
+         });
 }
 
 void NodePlaces::forgetAutomatic() {

@@ -4,6 +4,7 @@
 
 #include "ui/canvas/canvas_scope.h"
 #include "ui/canvas/places/auto_layout.h"
+#include "ui/canvas/places/few_ids.h"
 
 #include <QStringList>
 
@@ -21,11 +22,16 @@ class NodePlaces {
   explicit NodePlaces(const CanvasScope& scope) : m_scope(scope) {}
 
   const std::map<std::string, Position>& all() const { return m_positions; }
+  /// Those of nodes without a place in the document, as long as they hold for what is shown.
+  NodePositions automatic() const { return m_automaticIn == m_scope.path() ? m_automatic : NodePositions(); }
   Position of(const std::string& id) const;
   /// Edits that store the automatic ones.
   std::vector<Edit> missing() const;
   /// isEdited: the document follows from the one before by edits.
   void sync(const Looks& looks, bool isStructureNew, bool isEdited);
+  /// The same after an edit that changes these nodes alone, of which those with a look are there now. False: others
+  /// move, too, or one of these has no place; then nothing is changed.
+  bool follow(const FewIds& nodes, const std::vector<NodeLook>& looks);
 
  private:
   bool keepsAutomatic(const Looks& looks) const;
