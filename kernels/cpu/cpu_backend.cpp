@@ -66,7 +66,8 @@ class CpuBackend final : public Backend {
     if (refusal != std::end(kRefusals)) return Verdict::no(refusal->reason);
     const Verdict verdict = supportsPlainStep("CPU", kernelCatalog(), query);
     if (!verdict || !query.copies) return verdict;
-    const bool writesCopies = findKernel(query.kernel)->writesCopies;
+    const KernelDef& kernel = *findKernel(query.kernel);
+    const bool writesCopies = kernel.writesCopies && (query.phase == Phase::Forward || kernel.writesGradientCopies);
     return writesCopies ? canMakeRowCopies(query) : refuseCopies("CPU", query);
   }
 

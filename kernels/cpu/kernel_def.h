@@ -34,6 +34,8 @@ struct KernelDef {
   std::function<Result<std::unique_ptr<Kernel>>(const CompileRequest&)> compile;
   /// Can it also quantize its result?
   bool writesCopies = false;
+  /// The same of gradients, if it writes copies.
+  bool writesGradientCopies = true;
   /// Does it read quantized operands as they are? Otherwise it gets their numbers.
   bool readsCodes = false;
   /// Otherwise: can it multiply the encoded values of a constant weight?

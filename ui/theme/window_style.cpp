@@ -80,7 +80,7 @@ QSize WindowStyle::sizeFromContents(ContentsType type, const QStyleOption* optio
                                     const QWidget* widget) const {
   QSize whole = QProxyStyle::sizeFromContents(type, option, size, widget);
   if (const auto* tab = type == CT_TabBarTab ? iconTab(option, widget) : nullptr)
-    whole.rwidth() -= tab->fontMetrics.size(Qt::TextShowMnemonic, tab->text).width();
+    whole.rwidth() -= tab->fontMetrics.size(Qt::TextShowMnemonic, tab->text).width() + kIconTabSavedPx;
   const int saved = m_density == Density::Compact ? heightSaved(type) : 0;
   return saved == 0 ? whole
                     : QSize(whole.width(), std::max(std::min(kLeastHeightPx, whole.height()), whole.height() - saved));
@@ -90,7 +90,9 @@ void WindowStyle::drawControl(ControlElement element, const QStyleOption* option
                               const QWidget* widget) const {
   const auto* tab = element == CE_TabBarTabLabel ? iconTab(option, widget) : nullptr;
   if (!tab) return QProxyStyle::drawControl(element, option, painter, widget);
-  tab->icon.paint(painter, tab->rect, Qt::AlignCenter, tab->state & State_Enabled ? QIcon::Normal : QIcon::Disabled);
+  QRect place(QPoint(), tab->iconSize);
+  place.moveCenter(tab->rect.center());
+  tab->icon.paint(painter, place, Qt::AlignCenter, tab->state & State_Enabled ? QIcon::Normal : QIcon::Disabled);
 }
 
 int WindowStyle::pixelMetric(PixelMetric metric, const QStyleOption* option, const QWidget* widget) const {

@@ -13,6 +13,8 @@ inline constexpr auto kRowRoomMetric = static_cast<QStyle::PixelMetric>(QStyle::
 
 /// A property of tab bars: only the current tab has room for its text.
 inline constexpr const char* kIconTabsProperty = "hasIconTabs";
+/// A tab without its text also needs less room around it.
+inline constexpr int kIconTabSavedPx = 12;
 
 class WindowStyle : public QProxyStyle {
   Q_OBJECT

@@ -63,7 +63,7 @@ void TabIcons::fit(QTabBar& tabs) {
   for (int tab = 0; tab < tabs.count(); ++tab) {
     whole += tabs.tabRect(tab).width();
     if (hasIcons && tab != tabs.currentIndex())
-      whole += tabs.fontMetrics().size(Qt::TextShowMnemonic, tabs.tabText(tab)).width();
+      whole += tabs.fontMetrics().size(Qt::TextShowMnemonic, tabs.tabText(tab)).width() + kIconTabSavedPx;
   }
   if (const bool isNarrow = whole > tabs.width(); isNarrow != hasIcons) {
     tabs.setProperty(kIconTabsProperty, isNarrow);

@@ -305,6 +305,7 @@ KernelDef split_rotary() {
       .phases = {Phase::Forward, Phase::Backward},
       .compile = compileSplitRotary,
       .writesCopies = true,
+      .writesGradientCopies = false,
   };
 }
 

@@ -17,6 +17,7 @@ KernelDef split() {
                                                : compileSplitRotary(request);
           },
       .writesCopies = true,
+      .writesGradientCopies = false,
   };
 }
 

@@ -4,6 +4,7 @@
 #include "core/fusion/fuser.h"
 #include "core/plan/plan.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "tests/support/attention_layers.h"
 #include "tests/support/compare.h"
 #include "tests/support/handed_codes.h"
 #include "tests/support/pipelines.h"
@@ -238,6 +239,20 @@ TEST(FusedOperand, KeepsTheStateOfDelayedScaling) {
   const FusionReport report = fusedFor(graph, cpu);
   ASSERT_EQ(report.fusedOperands.size(), 2u);
   EXPECT_EQ(statesOfQuantizers(graph, report, cpu), statesOfQuantizers(graph, withoutFusedOperands(report), cpu));
+}
+
+/// The pass that joins the gradients of queries, keys and values hands them on as they are.
+TEST(FusedOperand, IsNoGradientOfASplitWithRotaryEmbeddings) {
+  Attributes fields;
+  fields.set("fp8_dpa", true);
+  for (const char* const recipe : {"DelayedScaling", "Float8CurrentScaling"}) {
+    const Graph graph =
+        chain(DType::BF16, {16, 2, 16}, llamaAttention().links, {.recipe = recipe, .recipeFields = fields});
+    const auto cpu = cpu::makeCpuBackend({.threads = 2});
+    const FusionReport report = fusedFor(graph, cpu);
+    EXPECT_EQ(firstDifference(runPlan(graph, report, cpu), runPlan(graph, withoutFusedOperands(report), cpu), 0.0), "")
+        << toTree(graph, report);
+  }
 }
 
 std::string nameOfRecipe(const ::testing::TestParamInfo<const char*>& test) { return test.param; }
