@@ -54,6 +54,9 @@ std::optional<NeighborhoodOps> opsAround(const Analysis& earlier, const EditExte
   if (extent.changesOtherNodes || extent.nodes.empty() || !earlier.isRunnable() || earlier.ranks > 1)
     return std::nullopt;
   const Graph& graph = earlier.graph();
+  // An input may be another one now, under the same id.
+  const auto isNamed = [&](ValueId input) { return extent.nodes.contains(graph.value(input).name); };
+  if (std::ranges::any_of(graph.inputs(), isNamed)) return std::nullopt;
   std::vector<NodeId> changed;
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id)
     if (extent.nodes.contains(graph.node(id).owner)) changed.push_back(id);
