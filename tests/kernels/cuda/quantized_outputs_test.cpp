@@ -270,6 +270,7 @@ TEST(CudaFusedOperand, IsTheResultOfAGemmThatIsKept) {
 
 /// Not where another op reads the result as it is, where the scale follows from it, or where the GEMM has more to do.
 TEST(CudaFusedOperand, IsNoResultOfAGemmThatOthersRead) {
+  if (const Verdict runs = runsRecipe("DelayedScaling"); !runs) GTEST_SKIP() << runs.reason();
   const auto count = [](std::vector<Link> links, const ChainOptions& options) {
     const Graph graph = chain(DType::BF16, {64, 64}, std::move(links), options);
     return fusedFor(graph, *compilingCudaTestBackend()).fusedOperands.size();
