@@ -114,7 +114,7 @@ Result<PreparedProduct> prepareProduct(const GemmProblem& problem, const DeviceC
   return prepareInWay(problem, FactorWay::Decoded, device);
 }
 
-/// The GEMM writes a quantized result itself, if nobody else reads it and the library can.
+/// The GEMM writes a quantized result itself, if only the quantized one is read and the library can.
 Result<PreparedProduct> prepareResult(const Product& product, const StepCopies& copies, const DeviceContext& device) {
   GemmProblem quantizing = product.problem;
   quantizing.cFormat = copies.format();

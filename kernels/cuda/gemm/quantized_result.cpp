@@ -13,7 +13,7 @@ namespace fuseline::cuda {
 
 namespace {
 
-/// Does a linear op read the value next, and nobody else?
+/// Is a linear op the only reader of the value?
 bool isReadByOneLinear(const Graph& graph, const Value& value) {
   return value.uses.size() == 1 && !value.isOutput && value.uses.front().slot == 0 &&
          graph.node(value.uses.front().node).operation->isQuantizable;

@@ -242,7 +242,7 @@ class SinkingTransposes {
     for (const std::int64_t axis : turned.order) order.add_ints(axis);
   }
 
-  /// Transposes that only norms read, and that nobody else reads then.
+  /// Transposes that only norms read.
   void dropUnread() {
     std::map<std::string, int> readers;
     for (const auto& output : m_graph.output()) ++readers[output.name()];
