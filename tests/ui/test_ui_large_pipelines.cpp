@@ -398,7 +398,7 @@ void LargePipelinesTest::aPlannedEditIsShownAsByANewCanvas() {
 
 namespace {
 
-/// What is shown of these ops.
+/// Outlines, wires and labels of these ops, as lines.
 std::multiset<QString> shownAbout(const CanvasItems& items, const std::set<std::string>& ops) {
   std::multiset<QString> lines;
   for (const HullItem* hull : items.hulls()) {
