@@ -243,13 +243,17 @@ TEST(FusedOperand, KeepsTheStateOfDelayedScaling) {
 
 /// The pass that joins the gradients of queries, keys and values hands them on as they are.
 TEST(FusedOperand, IsNoGradientOfASplitWithRotaryEmbeddings) {
-  Attributes fields;
-  fields.set("fp8_dpa", true);
+  std::vector<Link> links = llamaAttention().links;
+  links.pop_back();  // the attention
+  links.insert(links.begin() + 1, link("Bias", "bias"));
   for (const char* const recipe : {"DelayedScaling", "Float8CurrentScaling"}) {
     const Graph graph =
-        chain(DType::BF16, {16, 2, 16}, llamaAttention().links, {.recipe = recipe, .recipeFields = fields});
+        chain(DType::BF16, {16, 2, 16}, links, {.extraOutputs = {"rope_q.y", "split.y2"}, .recipe = recipe});
     const auto cpu = cpu::makeCpuBackend({.threads = 2});
     const FusionReport report = fusedFor(graph, cpu);
+    ASSERT_TRUE(std::ranges::any_of(report.backward, [](const FusedOperation& entry) {
+      return entry.isFused() && entry.rule->name == "BackwardBiasSplitRotary";
+    })) << toTree(graph, report);
     EXPECT_EQ(firstDifference(runPlan(graph, report, cpu), runPlan(graph, withoutFusedOperands(report), cpu), 0.0), "")
         << toTree(graph, report);
   }
