@@ -1,1 +1,0 @@
-fuseline show: there is no such command. `fuseline --help` lists all.
