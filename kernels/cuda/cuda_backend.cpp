@@ -8,6 +8,7 @@
 #include "kernels/cuda/catalog.h"
 #include "kernels/cuda/collective/nccl_communicator.h"
 #include "kernels/cuda/elementwise/nvrtc_compiler.h"
+#include "kernels/cuda/elementwise/program_cache.h"
 #include "kernels/cuda/elementwise/program_sources.h"
 #include "kernels/cuda/gemm/cublaslt_gemm.h"
 #include "kernels/cuda/gemm/cublaslt_probe.h"
@@ -127,10 +128,10 @@ std::filesystem::path programFolder() {
 /// For run files: it decides how fast activations and their chains are.
 constexpr const char* kElementwiseCode = "elementwise code";
 
-std::string elementwiseCode() {
+std::string elementwiseCode(const std::string& architecture) {
   const Verdict nvrtc = hasNvrtc();
   if (nvrtc) return "compiled by NVRTC";
-  const bool hasBundle = !bundledPrograms().empty();
+  const bool hasBundle = ProgramCache(bundledPrograms(), bundledOrigin(architecture)).hasAny();
   return fmt::format("interpreted, which is slower{}: {}", hasBundle ? ", except for the programs of this bundle" : "",
                      nvrtc.reason());
 }
@@ -181,7 +182,7 @@ class CudaBackend final : public Backend {
         m_info(std::move(info)),
         m_programs(makeNvrtcCompiler(nvrtcTarget(capabilityOf(m_info)), {.kept = programFolder()},
                                      [this](const Error& refusal) { noteInterpreted(refusal); })) {
-    m_info.details.emplace_back(kElementwiseCode, elementwiseCode());
+    m_info.details.emplace_back(kElementwiseCode, elementwiseCode(nvrtcTarget(capabilityOf(m_info))));
     std::ranges::copy(libraryVersions(), std::back_inserter(m_info.details));
     m_info.details.emplace_back("GEMM algorithms", describe(algorithmPolicy(std::getenv)));
     m_context = {.stream = m_stream.get(),

@@ -74,14 +74,22 @@ std::optional<std::vector<char>> ProgramCache::find(std::string_view source) con
   return binary;
 }
 
+bool ProgramCache::hasAny() const {
+  if (m_folder.empty()) return false;
+  return std::ranges::any_of(filesOf(m_folder),
+                             [&](const fs::path& file) { return file.filename().string().starts_with(prefix()); });
+}
+
 void ProgramCache::keep(std::string_view source, const std::vector<char>& binary) const {
   if (m_folder.empty()) return;
   writeKept(fileOf(source), formatProgram(m_origin, source, binary));
   dropOldest();
 }
 
+std::string ProgramCache::prefix() const { return fmt::format("{:016x}-", fnv1a64(m_origin)); }
+
 fs::path ProgramCache::fileOf(std::string_view source) const {
-  return m_folder / fmt::format("{:016x}-{:016x}{}", fnv1a64(m_origin), fnv1a64(source), kEnding);
+  return m_folder / fmt::format("{}{:016x}{}", prefix(), fnv1a64(source), kEnding);
 }
 
 void ProgramCache::dropOldest() const {

@@ -25,10 +25,13 @@ class ProgramCache {
   ProgramCache(std::filesystem::path folder, std::string origin, std::size_t mostFiles = kMostFiles);
 
   std::optional<std::vector<char>> find(std::string_view source) const;
+  /// Are there any programs of this origin?
+  bool hasAny() const;
   /// Deletes the least recently used file when there are too many.
   void keep(std::string_view source, const std::vector<char>& binary) const;
 
  private:
+  std::string prefix() const;
   std::filesystem::path fileOf(std::string_view source) const;
   void dropOldest() const;
 

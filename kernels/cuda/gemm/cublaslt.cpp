@@ -25,6 +25,7 @@ void bind(Symbols& symbols, CublasLt& found) {
   symbols.find(found.heuristic, "cublasLtMatmulAlgoGetHeuristic");
   symbols.find(found.checkAlgorithm, "cublasLtMatmulAlgoCheck");
   symbols.find(found.matmul, "cublasLtMatmul");
+  symbols.findIfThere(found.createGroupedLayout, "cublasLtGroupedMatrixLayoutCreate");
 }
 
 }  // namespace

@@ -25,6 +25,10 @@ struct CublasLt {
   decltype(cublasLtMatmulAlgoGetHeuristic)* heuristic = nullptr;
   decltype(cublasLtMatmulAlgoCheck)* checkAlgorithm = nullptr;
   decltype(cublasLtMatmul)* matmul = nullptr;
+  /// Rows, columns and leading dimensions of each group: arrays on the device. Null: this version has no grouped GEMM,
+  /// of which the oldest supported header knows nothing.
+  cublasStatus_t (*createGroupedLayout)(cublasLtMatrixLayout_t* made, cudaDataType type, int count, const void* rows,
+                                        const void* cols, const void* leadingDimensions) = nullptr;
 };
 
 /// Errors: the library or one of the functions is missing; a sentence with the next step.

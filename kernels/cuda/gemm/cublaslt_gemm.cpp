@@ -3,6 +3,7 @@
 #include "kernels/cuda/gemm/cublaslt_gemm.h"
 
 #include "kernels/cuda/gemm/cublaslt_choice.h"
+#include "kernels/cuda/gemm/cublaslt_groups.h"
 #include "kernels/cuda/gemm/gemm_epilogue.h"
 #include "kernels/cuda/gemm/gemm_refusal.h"
 #include "kernels/cuda/stream/launch_count.h"
@@ -103,6 +104,12 @@ class CublasLtGemms final : public GemmLibrary {
     auto gemm = std::make_unique<CublasLtGemm>(m_opened, std::move(*product));
     if (gemm->choose()) return std::unique_ptr<Gemm>(std::move(gemm));
     return Error{refusalOf(problem, computeMajor()), ErrorKind::RunFailed};
+  }
+
+  Result<std::unique_ptr<GroupedGemm>> prepareGrouped(const GemmProblem& problem, GroupExtent extent,
+                                                      std::size_t numGroups) override {
+    if (Result<void> started = start(); !started) return started.error();
+    return prepareGroups(m_opened->session, problem, extent, numGroups);
   }
 
   std::size_t maxWorkspaceBytes() const override { return kMaxWorkspaceBytes + kEpilogueBytes; }

@@ -7,25 +7,8 @@
 #include "kernels/cuda/support/check.h"
 
 #include <array>
-#include <initializer_list>
-
-#include <fmt/format.h>
 
 namespace fuseline::cuda {
-
-namespace {
-
-/// How partial sums of a split contraction may be added: in float32, never in a narrower dtype of the result.
-std::uint32_t reductionsOf(cudaDataType_t resultType) {
-  return resultType == CUDA_R_32F ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-}
-
-}  // namespace
-
-void checkBlas(const CublasLt& library, cublasStatus_t status, const char* action) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw DeviceFault(fmt::format("cuBLASLt could not {}: {}.", action, library.statusString(status)));
-}
 
 CublasLtProduct::CublasLtProduct(const CublasLtSession& session, const GemmProblem& problem)
     : CublasLtProduct(session, problem, termsOf(problem)) {}
@@ -34,7 +17,7 @@ CublasLtProduct::CublasLtProduct(const CublasLtSession& session, const GemmProbl
     : m_session(session),
       m_problem(problem),
       m_terms(terms),
-      m_operation(makeOperation()),
+      m_operation(session, terms),
       m_a(makeLayout(terms.layout.a, terms.aType)),
       m_b(makeLayout(terms.layout.b, terms.bType)),
       m_c(makeLayout(terms.layout.d, terms.cType)),
@@ -109,33 +92,16 @@ cublasStatus_t CublasLtProduct::launch(const CublasLtCandidate& candidate, const
 
 cublasStatus_t CublasLtProduct::search(std::span<CublasLtCandidate> candidates, int& found) const {
   return m_session.library().heuristic(m_session.handle(), m_operation.get(), m_a.get(), m_b.get(), m_c.get(),
-                                       m_d.get(), makePreference().get(), static_cast<int>(candidates.size()),
-                                       candidates.data(), &found);
+                                       m_d.get(), makePreference(m_session.library(), m_terms).get(),
+                                       static_cast<int>(candidates.size()), candidates.data(), &found);
 }
 
-CublasLtProduct::Operation CublasLtProduct::makeOperation() const {
-  cublasLtMatmulDesc_t made = nullptr;
-  check(m_session.library().createOperation(&made, m_terms.compute, CUDA_R_32F), "describe a product");
-  Operation operation(made, m_session.library().destroyOperation);
-  set(operation, CUBLASLT_MATMUL_DESC_TRANSA, m_terms.layout.isATransposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(operation, CUBLASLT_MATMUL_DESC_TRANSB, m_terms.layout.isBTransposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, m_terms.epilogue);
-  if (m_terms.biasType) set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, *m_terms.biasType);
-  if (m_terms.hasAux) set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, m_terms.layout.d.leadingDimension);
-  if (m_terms.auxType) set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, *m_terms.auxType);
-  if (m_terms.aScaleMode) setScaleModes(operation);
-  if (m_terms.pointerMode != CUBLASLT_POINTER_MODE_HOST)
-    set(operation, CUBLASLT_MATMUL_DESC_POINTER_MODE, m_terms.pointerMode);
-  setStandIns(operation);
-  return operation;
-}
-
-CublasLtProduct::Layout CublasLtProduct::makeLayout(const ColumnMajor& matrix, cudaDataType_t type) const {
+OwnedLayout CublasLtProduct::makeLayout(const ColumnMajor& matrix, cudaDataType_t type) const {
   cublasLtMatrixLayout_t layout = nullptr;
   check(m_session.library().createLayout(&layout, type, static_cast<std::uint64_t>(matrix.rows),
                                          static_cast<std::uint64_t>(matrix.cols), matrix.leadingDimension),
         "describe a matrix");
-  Layout owned(layout, m_session.library().destroyLayout);
+  OwnedLayout owned(layout, m_session.library().destroyLayout);
   if (matrix.count == 1) return owned;
   const auto set = [&](cublasLtMatrixLayoutAttribute_t attribute, auto value) {
     check(m_session.library().setLayout(layout, attribute, &value, sizeof(value)), "describe a batch of matrices");
@@ -145,63 +111,22 @@ CublasLtProduct::Layout CublasLtProduct::makeLayout(const ColumnMajor& matrix, c
   return owned;
 }
 
-CublasLtProduct::Preference CublasLtProduct::makePreference() const {
-  const CublasLt& library = m_session.library();
-  cublasLtMatmulPreference_t made = nullptr;
-  check(library.createPreference(&made), "make a preference");
-  Preference preference(made, library.destroyPreference);
-  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
-    check(library.setPreference(made, attribute, &value, sizeof(value)), "set a preference");
-  };
-  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMaxWorkspaceBytes);
-  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductionsOf(m_terms.dType));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, m_terms.alignmentBytes);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, m_terms.alignmentBytes);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, m_terms.alignmentBytes);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, m_terms.alignmentBytes);
-  return preference;
-}
-
 void CublasLtProduct::check(cublasStatus_t status, const char* action) const {
   checkBlas(m_session.library(), status, action);
 }
 
-template <class T>
-void CublasLtProduct::set(const Operation& operation, cublasLtMatmulDescAttributes_t attribute, T value) const {
-  check(m_session.library().setOperation(operation.get(), attribute, &value, sizeof(value)), "describe a product");
-}
-
-void CublasLtProduct::setScaleModes(const Operation& operation) const {
-  set(operation, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, *m_terms.aScaleMode);
-  set(operation, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, *m_terms.bScaleMode);
-  set(operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{m_terms.isFastAccumulated});
-}
-
-/// The search reads only the pointers' alignment, not their data, and takes null for absent.
-void CublasLtProduct::setStandIns(const Operation& operation) const {
-  const void* const aligned = reinterpret_cast<const void*>(std::uintptr_t{m_terms.alignmentBytes});
-  const auto setIf = [&](bool isThere, std::initializer_list<cublasLtMatmulDescAttributes_t> attributes) {
-    if (!isThere) return;
-    for (const cublasLtMatmulDescAttributes_t attribute : attributes) set(operation, attribute, aligned);
-  };
-  setIf(m_terms.biasType.has_value(), {CUBLASLT_MATMUL_DESC_BIAS_POINTER});
-  setIf(m_terms.hasAux, {CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER});
-  setIf(m_terms.aScaleMode.has_value(), {CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER});
-  setIf(m_terms.hasResultScale, {CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, CUBLASLT_MATMUL_DESC_AMAX_D_POINTER});
-}
-
 void CublasLtProduct::setPointers(const GemmPointers& pointers) {
-  if (m_problem.hasBias) set(m_operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.bias);
-  if (m_problem.biasGradType) set(m_operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.biasGrad);
-  if (m_problem.hasPreActivation) set(m_operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, pointers.preActivation);
-  if (m_problem.hasGeluGrad) set(m_operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, pointers.geluInput);
+  if (m_problem.hasBias) m_operation.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.bias);
+  if (m_problem.biasGradType) m_operation.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.biasGrad);
+  if (m_problem.hasPreActivation) m_operation.set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, pointers.preActivation);
+  if (m_problem.hasGeluGrad) m_operation.set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, pointers.geluInput);
   if (m_problem.cFormat) {
-    set(m_operation, CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, pointers.cScale);
-    set(m_operation, CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, pointers.cAmax);
+    m_operation.set(CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, pointers.cScale);
+    m_operation.set(CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, pointers.cAmax);
   }
   if (!m_problem.aCodes) return;
-  set(m_operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, pointers.bScales);
-  set(m_operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, pointers.aScales);
+  m_operation.set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, pointers.bScales);
+  m_operation.set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, pointers.aScales);
 }
 
 Result<std::unique_ptr<CublasLtProduct>> describeProduct(const CublasLtSession& session, const GemmProblem& problem,

@@ -3,8 +3,7 @@
 #pragma once
 
 #include "core/support/result.h"
-#include "kernels/cuda/gemm/cublaslt_session.h"
-#include "kernels/cuda/gemm/cublaslt_terms.h"
+#include "kernels/cuda/gemm/cublaslt_operation.h"
 #include "kernels/cuda/gemm/gemm.h"
 
 #include <cstdint>
@@ -50,22 +49,9 @@ class CublasLtProduct {
                               std::byte* workspace, Stream stream);
 
  private:
-  /// A descriptor with an owner.
-  template <class T>
-  using Owned = std::unique_ptr<T, cublasStatus_t (*)(T*)>;
-  using Operation = Owned<cublasLtMatmulDescOpaque_t>;
-  using Layout = Owned<cublasLtMatrixLayoutOpaque_t>;
-  using Preference = Owned<cublasLtMatmulPreferenceOpaque_t>;
-
   cublasStatus_t search(std::span<CublasLtCandidate> candidates, int& found) const;
-  Operation makeOperation() const;
-  Layout makeLayout(const ColumnMajor& matrix, cudaDataType_t type) const;
-  Preference makePreference() const;
+  OwnedLayout makeLayout(const ColumnMajor& matrix, cudaDataType_t type) const;
   void check(cublasStatus_t status, const char* action) const;
-  template <class T>
-  void set(const Operation& operation, cublasLtMatmulDescAttributes_t attribute, T value) const;
-  void setScaleModes(const Operation& operation) const;
-  void setStandIns(const Operation& operation) const;
   void setPointers(const GemmPointers& pointers);
   cublasStatus_t launch(const CublasLtCandidate& candidate, const GemmPointers& pointers, std::byte* workspace,
                         Stream stream) const;
@@ -73,8 +59,8 @@ class CublasLtProduct {
   const CublasLtSession& m_session;
   GemmProblem m_problem;
   CublasLtTerms m_terms;
-  Operation m_operation;
-  Layout m_a, m_b, m_c, m_d;
+  CublasLtOperation m_operation;
+  OwnedLayout m_a, m_b, m_c, m_d;
 };
 
 /// The GEMM, if the library accepts its description; else the library's message. session: must outlive it.

@@ -214,6 +214,11 @@ class GemmsWithPasses final : public GemmLibrary {
     return m_library->fastest(problem, ways) == 0 ? std::move(whole) : std::move(separate);
   }
 
+  Result<std::unique_ptr<GroupedGemm>> prepareGrouped(const GemmProblem& problem, GroupExtent extent,
+                                                      std::size_t numGroups) override {
+    return m_library->prepareGrouped(problem, extent, numGroups);
+  }
+
   std::size_t maxWorkspaceBytes() const override { return m_library->maxWorkspaceBytes(); }
 
  private:

@@ -119,11 +119,36 @@ class Gemm {
   virtual std::string way() const { return {}; }
 };
 
+/// Which of its extents groups of rows differ in.
+using GroupExtent = std::int64_t GemmProblem::*;
+
+/// One of the GEMMs of a launch: the rows of its group, at least one, and its memory.
+struct GroupGemm {
+  std::int64_t rows = 0;
+  GemmPointers pointers;
+};
+
+/// The GEMMs of all groups of rows in one launch.
+class GroupedGemm {
+ public:
+  virtual ~GroupedGemm() = default;
+  virtual std::size_t workspaceBytes() const = 0;
+  /// Does the library multiply a group with this number of rows?
+  virtual bool fits(std::int64_t rows) const = 0;
+  /// groups: as many as were prepared for, or fewer. Asynchronous. Throws when the library refuses.
+  virtual void multiply(std::span<const GroupGemm> groups, std::byte* workspace, Stream stream) = 0;
+};
+
 class GemmLibrary {
  public:
   virtual ~GemmLibrary() = default;
   /// Errors: the library cannot solve it, or is not there; a sentence.
   virtual Result<std::unique_ptr<Gemm>> prepare(const GemmProblem& problem) = 0;
+  /// problem: of the rows of all groups together. Errors: the library has no such GEMM; a sentence.
+  virtual Result<std::unique_ptr<GroupedGemm>> prepareGrouped(const GemmProblem& /*problem*/, GroupExtent /*extent*/,
+                                                              std::size_t /*numGroups*/) {
+    return Error{"This library has no grouped GEMM.", ErrorKind::RunFailed};
+  }
   /// A GEMM without a bias gradient requests at most this.
   virtual std::size_t maxWorkspaceBytes() const = 0;
   /// The fastest of several implementations on this device; the first if they are not timed.

@@ -1,8 +1,5 @@
-// Prepares a GEMM for every number of rows when it first occurs.
+// One GEMM for all groups, or one for every number of rows when it first occurs.
 // SPDX-License-Identifier: Apache-2.0
-// Not one grouped GEMM: from 13.2 on, cuBLASLt has grouped layouts (cublasLtGroupedMatrixLayoutCreate), whose extents
-// and addresses lie in arrays on the device, and from 13.4 on FP8 scales for them. The header of 13.0 has neither, that
-// of 13.4 calls them experimental, and others have found no algorithm for them on 12.0.
 #include "kernels/cuda/gemm/group_products.h"
 
 #include "core/tensor/grouped_copy.h"
@@ -124,7 +121,16 @@ Result<GroupProducts> GroupProducts::make(const CompileRequest& request, GemmPro
     added = products.addSamples();
   }
   if (!added) return added.error();
+  products.prepareTogether(static_cast<std::size_t>(groupedForm(request.member(0).attributes).numGroups));
   return products;
+}
+
+/// Factors that need a pass of their own are prepared group by group, and would be as many launches again.
+void GroupProducts::prepareTogether(std::size_t numGroups) {
+  if (m_factorBytes > 0) return;
+  const GemmProblem problem = inWay(m_problem, wayFor(m_problem.*m_extent));
+  Result<std::unique_ptr<GroupedGemm>> together = m_device->gemms->prepareGrouped(problem, m_extent, numGroups);
+  if (together) m_together = std::move(*together);
 }
 
 /// Checks whether there are algorithms at all: the sizes come with the first run. Some groups may be multiplied in
@@ -147,6 +153,7 @@ std::vector<std::string> GroupProducts::ways() const {
   if (dependsOnRows())
     ways.push_back(
         fmt::format("{}, in groups whose rows are not a multiple of {}", describe(FactorWay::Decoded), kWholeRows));
+  if (m_together) ways.push_back("all groups are multiplied in one launch");
   return ways;
 }
 
@@ -159,18 +166,49 @@ void GroupProducts::begin(std::span<const RowGroup> groups, Pointers pointers) {
   if (!m_device) return;
   m_aParts = m_a.parts(groups, pointers);
   m_bParts = m_b.parts(groups, pointers);
+  m_areTogether = canBeTogether(groups);
+  if (m_areTogether) return;
   // Tune here, before groups run concurrently, which would disturb the timings.
   for (const RowGroup& group : groups)
     if (group.size > 0) of(group.size);
 }
 
-void GroupProducts::multiply(std::size_t group, std::int64_t rows, GemmPointers others, const Lane& lane) {
+bool GroupProducts::canBeTogether(std::span<const RowGroup> groups) const {
+  return m_together && std::ranges::all_of(groups, [&](const RowGroup& group) {
+           return group.size == 0 || m_together->fits(group.size);
+         });
+}
+
+/// A contraction over no rows is not one of the library's: it leaves zero, or the addend.
+void GroupProducts::multiplyTogether(std::span<const RowGroup> groups,
+                                     const std::function<GemmPointers(std::size_t)>& others, std::byte* workspace) {
+  const Lane lane{m_device->stream, workspace};
+  std::vector<GroupGemm> gemms;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    GemmPointers pointers = others(i);
+    if (!pointers.c) continue;
+    if (groups[i].size == 0) {
+      if (m_extent == &GemmProblem::k) of(0).multiply(pointers, workspace, m_device->stream);
+      continue;
+    }
+    prepareFactors(i, groups[i].size, pointers, lane);
+    gemms.push_back({groups[i].size, pointers});
+  }
+  m_together->multiply(gemms, workspace, m_device->stream);
+}
+
+void GroupProducts::prepareFactors(std::size_t group, std::int64_t rows, GemmPointers& pointers,
+                                   const Lane& lane) const {
   const GroupPart& aPart = m_aParts[group];
   const GroupPart& bPart = m_bParts[group];
-  others.a = aPart.data;
-  others.b = bPart.data;
+  pointers.a = aPart.data;
+  pointers.b = bPart.data;
   const FactorWay way = wayFor(rows);
-  FactorPair(aPart.spec, bPart.spec, way, inWay(problemFor(rows), way)).prepare(others, lane.workspace, lane.stream);
+  FactorPair(aPart.spec, bPart.spec, way, inWay(problemFor(rows), way)).prepare(pointers, lane.workspace, lane.stream);
+}
+
+void GroupProducts::multiply(std::size_t group, std::int64_t rows, GemmPointers others, const Lane& lane) {
+  prepareFactors(group, rows, others, lane);
   of(rows).multiply(others, lane.workspace + m_factorBytes, lane.stream);
 }
 

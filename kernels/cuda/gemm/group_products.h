@@ -7,7 +7,9 @@
 #include "kernels/cuda/gemm/gemm.h"
 #include "kernels/cuda/kernel_def.h"
 #include "kernels/cuda/stream/lanes.h"
+#include "kernels/cuda/support/workspace.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -46,11 +48,9 @@ class GroupFactor {
   bool m_hasRows = false;
 };
 
-/// Which of its extents is the number of rows.
-using GroupExtent = std::int64_t GemmProblem::*;
-
-/// c_g = a_g b_g for every group g, each a separate GEMM, on several streams. cuBLASLt of CUDA 13.0 has no grouped
-/// GEMM; cuBLAS does (cublasGemmGroupedBatchedEx), but supports neither FP8 scales nor epilogues.
+/// c_g = a_g b_g for every group g: all in one launch where the library has a grouped GEMM for them, else each a
+/// separate GEMM, on several streams. cuBLAS has grouped GEMMs everywhere (cublasGemmGroupedBatchedEx), but with
+/// neither FP8 scales nor epilogues.
 class GroupProducts {
  public:
   GroupProducts() = default;
@@ -64,8 +64,16 @@ class GroupProducts {
   /// Workspace of a lane, in bytes.
   std::size_t workspaceBytes() const { return m_device ? gemmBytes() + m_factorBytes : 0; }
 
+  /// Workspace of multiplyTogether(), in bytes.
+  std::size_t togetherBytes() const { return m_together ? workspacePart(m_together->workspaceBytes()) : 0; }
+
   /// Call before the GEMMs of a run.
   void begin(std::span<const RowGroup> groups, Pointers pointers);
+  /// Are the groups of this run multiplied in one launch?
+  bool areTogether() const { return m_areTogether; }
+  /// If they are. others(group): all pointers except its factors; c null: its result is not requested.
+  void multiplyTogether(std::span<const RowGroup> groups, const std::function<GemmPointers(std::size_t)>& others,
+                        std::byte* workspace);
   /// The GEMM of a group. others: all pointers except its factors. Throws if the library does not support this size.
   void multiply(std::size_t group, std::int64_t rows, GemmPointers others, const Lane& lane);
 
@@ -79,6 +87,10 @@ class GroupProducts {
   void decode();
   Gemm& of(std::int64_t rows);
   Result<void> add(std::int64_t rows, bool hasTimeToTune);
+  void prepareTogether(std::size_t numGroups);
+  bool canBeTogether(std::span<const RowGroup> groups) const;
+  /// Fills in the factors of a group.
+  void prepareFactors(std::size_t group, std::int64_t rows, GemmPointers& pointers, const Lane& lane) const;
   GemmProblem problemFor(std::int64_t rows) const;
   FactorWay wayFor(std::int64_t rows) const;
   bool dependsOnRows() const;
@@ -89,6 +101,8 @@ class GroupProducts {
   GroupFactor m_a, m_b;
   std::size_t m_factorBytes = 0;  // of the largest parts
   bool m_isDecoded = false;
+  std::unique_ptr<GroupedGemm> m_together;  // null: there is none
+  bool m_areTogether = false;
   /// Parts of the current run.
   std::vector<GroupPart> m_aParts, m_bParts;
   /// By number of rows: no more than there are groups.

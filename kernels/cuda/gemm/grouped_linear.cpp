@@ -1,7 +1,7 @@
 // Kernel "GroupedLinear": y = x W_g^T (+ b_g, or scales b_g) in the rows of each group g, and its gradients.
 // The sizes of the groups are data. The host reads them in the first run and prepares GEMMs for every size, and later
-// runs may be recorded; where runs differ, as in training, it reads them in every run, and none is recorded. Groups run
-// concurrently: few of them fill a GPU alone.
+// runs may be recorded; where runs differ, as in training, it reads them in every run, and none is recorded. Groups are
+// one launch where the library has one for them; else they run concurrently: few of them fill a GPU alone.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/common/grouped_linear_step.h"
 #include "kernels/cuda/elementwise/program_runner.h"
@@ -121,18 +121,26 @@ class GroupedForward final : public Kernel {
         m_groups(m.step.groups, device),
         m_turns(turnsOf(device, m_size.numGroups, m.products.workspaceBytes())) {}
 
-  std::size_t workspaceBytes() const override { return m_turns.workspaceBytes() + sumsBytes(); }
+  std::size_t workspaceBytes() const override { return gemmBytes() + sumsBytes(); }
   std::vector<std::string> ways() const override { return m.products.ways(); }
 
   void run(Pointers pointers, std::byte* workspace) override {
     const std::vector<RowGroup>& groups = m_groups.read(pointers);
     m.products.begin(groups, pointers);
+    const auto sums = [&](std::size_t i) { return sumsOf(groups[i], pointers, workspace); };
+    if (m.products.areTogether()) {
+      m.products.multiplyTogether(
+          groups, [&](std::size_t i) { return GemmPointers{.c = sums(i)}; }, workspace);
+      if (!m.adder) return;
+    }
     m_turns.run(m_groups.sizes(), workspace, [&](std::size_t i, const Lane& lane) {
-      if (groups[i].size > 0) runGroup(i, groups[i], pointers, sumsOf(groups[i], pointers, workspace), lane);
+      if (groups[i].size > 0) runGroup(i, groups[i], pointers, sums(i), lane);
     });
   }
 
  private:
+  std::size_t gemmBytes() const { return std::max(m_turns.workspaceBytes(), m.products.togetherBytes()); }
+
   /// Where the sums wait for their bias: y itself, if it can hold them.
   bool hasSums() const { return m.adder && m.step.y.spec.dtype != DType::F32; }
   std::size_t sumsBytes() const {
@@ -141,12 +149,13 @@ class GroupedForward final : public Kernel {
 
   std::byte* sumsOf(const RowGroup& group, Pointers pointers, std::byte* workspace) const {
     if (!hasSums()) return rowOf(m.step.y, pointers, group.first);
-    return workspace + m_turns.workspaceBytes() + group.first * m_size.n * sizeBytes(DType::F32);
+    return workspace + gemmBytes() + group.first * m_size.n * sizeBytes(DType::F32);
   }
 
   void runGroup(std::size_t index, const RowGroup& group, Pointers pointers, std::byte* sums, const Lane& lane) {
     std::byte* const bias = m.step.biases.at(pointers, index);
-    m.products.multiply(index, group.size, {.bias = m.adder ? nullptr : bias, .c = sums}, lane);
+    if (!m.products.areTogether())
+      m.products.multiply(index, group.size, {.bias = m.adder ? nullptr : bias, .c = sums}, lane);
     if (!m.adder) return;
     const Memory memory = {{kSums, sums},
                            {kBias, bias},
@@ -216,9 +225,18 @@ class InputGrad {
   std::size_t workspaceBytes() const { return m_products.workspaceBytes(); }
   std::vector<std::string> ways() const { return m_products.ways(); }
 
-  void begin(std::span<const RowGroup> groups, Pointers pointers) { m_products.begin(groups, pointers); }
+  std::size_t togetherBytes() const { return m_products.togetherBytes(); }
+  /// Is nothing left for run()?
+  bool isDone() const { return !m_gradX || m_products.areTogether(); }
+  /// Multiplies the groups that are together.
+  void begin(std::span<const RowGroup> groups, Pointers pointers, std::byte* workspace) {
+    m_products.begin(groups, pointers);
+    if (!m_products.areTogether()) return;
+    m_products.multiplyTogether(
+        groups, [&](std::size_t i) { return GemmPointers{.c = rowOf(m_gradX, pointers, groups[i].first)}; }, workspace);
+  }
   void run(std::size_t index, const RowGroup& group, Pointers pointers, const Lane& lane) {
-    if (!m_gradX || group.size == 0) return;
+    if (isDone() || group.size == 0) return;
     m_products.multiply(index, group.size, {.c = rowOf(m_gradX, pointers, group.first)}, lane);
   }
 
@@ -246,17 +264,31 @@ class WeightGrads {
   std::size_t workspaceBytes() const { return m_products.workspaceBytes(); }
   std::vector<std::string> ways() const { return m_products.ways(); }
 
-  void begin(std::span<const RowGroup> groups, Pointers pointers) { m_products.begin(groups, pointers); }
-  /// A group without rows has a zero gradient, or leaves the accumulated one unchanged.
+  std::size_t togetherBytes() const { return m_products.togetherBytes(); }
+  /// Is nothing left for run()?
+  bool isDone() const { return !m_gradients.isPresent() || m_products.areTogether(); }
+  /// Multiplies the groups that are together.
+  void begin(std::span<const RowGroup> groups, Pointers pointers, std::byte* workspace) {
+    m_products.begin(groups, pointers);
+    if (!m_products.areTogether()) return;
+    m_products.multiplyTogether(
+        groups, [&](std::size_t i) { return resultOf(pointers, i); }, workspace);
+  }
   void run(std::size_t index, const RowGroup& group, Pointers pointers, const Lane& lane) {
-    std::byte* const gradient = m_gradients.at(pointers, index);
-    if (!gradient) return;
-    const bool isAdded = m_gradients.any().access == OperandAccess::Accumulate;
-    m_products.multiply(index, group.size, {.addend = isAdded ? gradient : nullptr, .c = gradient}, lane);
+    if (isDone()) return;
+    const GemmPointers result = resultOf(pointers, index);
+    if (result.c) m_products.multiply(index, group.size, result, lane);
   }
 
  private:
   explicit WeightGrads(GroupedOperand gradients) : m_gradients(std::move(gradients)) {}
+
+  /// A group without rows has a zero gradient, or leaves the accumulated one unchanged.
+  GemmPointers resultOf(Pointers pointers, std::size_t group) const {
+    std::byte* const gradient = m_gradients.at(pointers, group);
+    const bool isAdded = m_gradients.any().access == OperandAccess::Accumulate;
+    return {.addend = isAdded ? gradient : nullptr, .c = gradient};
+  }
 
   GroupedOperand m_gradients;
   GroupProducts m_products;
@@ -276,6 +308,7 @@ class BiasGrads {
   }
 
   std::size_t workspaceBytes() const { return m_program ? m_program->workspaceBytes() : 0; }
+  bool isDone() const { return !m_program; }
 
   void run(std::size_t index, const RowGroup& group, Pointers pointers, const Lane& lane) {
     if (!m_program) return;
@@ -306,7 +339,9 @@ class GroupedBackward final : public Kernel {
   GroupedBackward(BackwardParts parts, const GroupedSize& size, const DeviceContext& device)
       : m(std::move(parts)), m_turns(turnsOf(device, size.numGroups, laneBytes())) {}
 
-  std::size_t workspaceBytes() const override { return m_turns.workspaceBytes(); }
+  std::size_t workspaceBytes() const override {
+    return std::max({m_turns.workspaceBytes(), m.inputGrad.togetherBytes(), m.weightGrads.togetherBytes()});
+  }
   std::vector<std::string> ways() const override {
     const std::vector<std::string> ways = m.inputGrad.ways();
     return ways.empty() ? m.weightGrads.ways() : ways;
@@ -314,8 +349,9 @@ class GroupedBackward final : public Kernel {
 
   void run(Pointers pointers, std::byte* workspace) override {
     const std::vector<RowGroup>& groups = m.groups.read(pointers);
-    m.inputGrad.begin(groups, pointers);
-    m.weightGrads.begin(groups, pointers);
+    m.inputGrad.begin(groups, pointers, workspace);
+    m.weightGrads.begin(groups, pointers, workspace);
+    if (m.inputGrad.isDone() && m.weightGrads.isDone() && m.biasGrads.isDone()) return;
     m_turns.run(m.groups.sizes(), workspace, [&](std::size_t i, const Lane& lane) {
       m.inputGrad.run(i, groups[i], pointers, lane);
       m.weightGrads.run(i, groups[i], pointers, lane);

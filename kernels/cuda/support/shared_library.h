@@ -34,8 +34,14 @@ class Symbols {
 
   template <class Function>
   void find(Function*& function, const char* name) {
-    function = reinterpret_cast<Function*>(dlsym(m_library, name));
+    findIfThere(function, name);
     if (!function && m_missing.empty()) m_missing = name;
+  }
+
+  /// One that older versions do not have.
+  template <class Function>
+  void findIfThere(Function*& function, const char* name) const {
+    function = reinterpret_cast<Function*>(dlsym(m_library, name));
   }
 
   /// Empty when every function was there.

@@ -58,6 +58,8 @@ TEST(ProgramCache, KeepsProgramsForTheNextRun) {
   EXPECT_EQ(ProgramCache(programs, kProgramOrigin).find(kSource), kBinary);
   EXPECT_EQ(ProgramCache(programs, kProgramOrigin).find("another"), std::nullopt);
   EXPECT_EQ(ProgramCache(programs, "another").find(kSource), std::nullopt);
+  EXPECT_TRUE(ProgramCache(programs, kProgramOrigin).hasAny());
+  EXPECT_FALSE(ProgramCache(programs, "another").hasAny());
 }
 
 TEST(ProgramCache, WithoutAFolderKeepsNothing) {

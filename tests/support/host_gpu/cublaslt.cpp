@@ -11,14 +11,17 @@
 #include "tests/support/host_gpu/host_gpu.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <map>
 #include <numbers>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -28,7 +31,13 @@ namespace {
 
 constexpr std::uint64_t kRequiredAlignment = 16;  // of quantized matrices, in bytes
 
-std::size_t libraryVersion = CUBLAS_VERSION;
+std::size_t firstVersion() {
+  const char* const wanted = std::getenv("FUSELINE_HOST_CUBLASLT");
+  return wanted ? std::strtoul(wanted, nullptr, 10) : CUBLAS_VERSION;
+}
+
+std::size_t libraryVersion = firstVersion();
+std::atomic<int> numGrouped = 0;
 
 struct Operation {
   std::map<cublasLtMatmulDescAttributes_t, std::vector<std::byte>> attributes;
@@ -53,6 +62,12 @@ struct Layout {
   std::int64_t rows, cols, leadingDimension;
   std::int32_t count = 1;   // of a batch
   std::int64_t stride = 0;  // from one to the next, in elements
+  bool isGrouped = false;   // the extents of `count` matrices are in arrays on the device
+  const std::int32_t* groupRows = nullptr;
+  const std::int32_t* groupCols = nullptr;
+  const std::int32_t* groupLeadingDimensions = nullptr;
+
+  Layout ofGroup(std::int32_t i) const { return {type, groupRows[i], groupCols[i], groupLeadingDimensions[i]}; }
 };
 
 struct Preference {
@@ -151,7 +166,30 @@ bool isQuantizedResultSupported(const Operation& operation, const Layout& a, con
          isOfTensor(CUBLASLT_MATMUL_DESC_B_SCALE_MODE) && d.leadingDimension % kRequiredAlignment == 0;
 }
 
+constexpr auto kScaleOfGroup = static_cast<cublasLtMatmulMatrixScale_t>(6);  // a name of cublasLt.h from 13.2 on
+
+/// cuBLAS's release notes, from 13.2 to 13.5: 10.x and 11.0 first, then Hopper; the default epilogue only.
+cublasStatus_t groupsSupported(const Operation& operation, const Layout& a, const Layout& b, const Layout& d) {
+  if (!a.isGrouped || !b.isGrouped || !d.isGrouped) return CUBLAS_STATUS_INVALID_VALUE;
+  if (a.count != d.count || b.count != d.count) return CUBLAS_STATUS_INVALID_VALUE;
+  const bool isCoded = isOfCodes(a.type);
+  const bool isHopper = capability().major == 9 && libraryVersion >= (isCoded ? 130500 : 130400);
+  const auto isMode = [&](cublasLtMatmulDescAttributes_t attribute) {
+    return operation.value<cublasLtMatmulMatrixScale_t>(attribute, CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F) ==
+           kScaleOfGroup;
+  };
+  const bool isOnDevice =
+      operation.value(CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_HOST) == CUBLASLT_POINTER_MODE_DEVICE;
+  const bool areCodes =
+      !isCoded || (isOfCodes(b.type) && !isOfFp4(a.type) && isMode(CUBLASLT_MATMUL_DESC_A_SCALE_MODE) &&
+                   isMode(CUBLASLT_MATMUL_DESC_B_SCALE_MODE) && (hasAllLayouts() || isSummedAlongColumns(operation)));
+  const bool isThere = (hasAllLayouts() || isHopper) && isOnDevice && areCodes && a.type != CUDA_R_32F &&
+                       operation.epilogue() == CUBLASLT_EPILOGUE_DEFAULT;
+  return isThere ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
 cublasStatus_t supported(const Operation& operation, const Layout& a, const Layout& b, const Layout& d) {
+  if (a.isGrouped || b.isGrouped || d.isGrouped) return groupsSupported(operation, a, b, d);
   if (!fit(operation, a, b, d)) return CUBLAS_STATUS_INVALID_VALUE;
   if (isOfCodes(a.type) != isOfCodes(b.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (isOfCodes(a.type) && !areCodesSupported(operation, a, b)) return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -213,7 +251,7 @@ struct Scales {
       case CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0: return std::exp2(codeAt(outer, inner, 32) - 127.0);
       case CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3:
         return static_cast<double>(E4m3::toFloat(codeAt(outer, inner, 16)));
-      default: return data ? static_cast<double>(*data) : 1.0;
+      default: return data ? static_cast<double>(*data) : 1.0;  // of a tensor, or a group's
     }
   }
 
@@ -295,6 +333,25 @@ struct Product {
     return one;
   }
 
+  /// The i-th of groups: what were addresses of matrices and scales are arrays of addresses.
+  Product ofGroup(std::int32_t i) const {
+    Product one = *this;
+    const auto choose = [&](auto*& data) {
+      using Pointer = std::remove_reference_t<decltype(data)>;
+      if (data) data = reinterpret_cast<const Pointer*>(data)[i];
+    };
+    for (Factor* const factor : {&one.a, &one.b}) {
+      factor->layout = factor->layout.ofGroup(i);
+      choose(factor->data);
+      choose(factor->scaleData);
+    }
+    one.layout = layout.ofGroup(i);
+    choose(one.c);
+    choose(one.d);
+    one.expectLegalGroup();
+    return one;
+  }
+
   void run() const {
     std::vector<double> result = sums();
     if (isOneOf(epilogue, {CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_GELU_BIAS, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
@@ -327,6 +384,20 @@ struct Product {
                            b.scaleMode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
     return libraryVersion < 130100 && hasBlocks &&
            !isOneOf(epilogue, {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS});
+  }
+
+  /// The device does not look at what it finds in tables: this ends the program.
+  void expectLegalGroup() const {
+    const auto isAligned = [](const void* data, const Layout& of) {
+      const std::int64_t bytes = of.leadingDimension * (isOfCodes(of.type) ? 1 : sizeBytes(dtypeOf(of.type)));
+      return reinterpret_cast<std::uintptr_t>(data) % kRequiredAlignment == 0 && bytes % kRequiredAlignment == 0 &&
+             of.leadingDimension >= of.rows;
+    };
+    const bool fitTogether = a.rows() == layout.rows && b.cols() == layout.cols && a.cols() == b.rows();
+    const bool hasRows = a.cols() > 0 && layout.rows > 0 && layout.cols > 0;  // none: undefined results were seen
+    if (!fitTogether || !hasRows || !isAligned(a.data, a.layout) || !isAligned(b.data, b.layout) ||
+        !isAligned(d, layout))
+      std::abort();
   }
 
   std::size_t at(std::int64_t row, std::int64_t col) const {
@@ -427,6 +498,15 @@ cublasStatus_t createLayout(cublasLtMatrixLayout_t* made, cudaDataType_t type, s
                             std::int64_t leadingDimension) {
   const Layout layout{type, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(cols), leadingDimension};
   if (layout.leadingDimension < layout.rows) return CUBLAS_STATUS_INVALID_VALUE;
+  *made = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout(layout));
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t createGroupedLayout(cublasLtMatrixLayout_t* made, cudaDataType_t type, int count, const void* rows,
+                                   const void* cols, const void* leadingDimensions) {
+  Layout layout{.type = type, .rows = 0, .cols = 0, .leadingDimension = 0, .count = count, .isGrouped = true};
+  layout.groupRows = static_cast<const std::int32_t*>(rows);
+  layout.groupCols = static_cast<const std::int32_t*>(cols);
+  layout.groupLeadingDimensions = static_cast<const std::int32_t*>(leadingDimensions);
   *made = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout(layout));
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -535,7 +615,9 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const vo
       .amax = described.value<float*>(CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, nullptr)};
   submit(stream, [product, workspace, bytes = chosen.workspaceSize] {
     if (bytes > 0) std::memset(workspace, 0xff, bytes);  // it is the product's own
-    for (std::int32_t i = 0; i < product.layout.count; ++i) product.inBatch(i).run();
+    const bool isGrouped = product.layout.isGrouped;
+    numGrouped += isGrouped ? 1 : 0;
+    for (std::int32_t i = 0; i < product.layout.count; ++i) (isGrouped ? product.ofGroup(i) : product.inBatch(i)).run();
   });
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -543,6 +625,7 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const vo
 }  // namespace
 
 std::size_t setCublasLtVersion(std::size_t version) { return std::exchange(libraryVersion, version); }
+int numGroupedGemms() { return numGrouped; }
 
 }  // namespace fuseline::host_gpu
 
@@ -565,7 +648,8 @@ Result<CublasLt> loadCublasLt() {
                   .setPreference = setPreference,
                   .heuristic = heuristic,
                   .checkAlgorithm = checkAlgorithm,
-                  .matmul = matmul};
+                  .matmul = matmul,
+                  .createGroupedLayout = libraryVersion >= 130200 ? createGroupedLayout : nullptr};
 }
 
 }  // namespace fuseline::cuda

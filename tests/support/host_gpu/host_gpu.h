@@ -33,8 +33,11 @@ constexpr char kLoadedProgram = 'P';
 ComputeCapability capability();
 
 /// Version of its cuBLASLt, as cublasLtGetVersion reports it; before 13.1 it offers activations with blocks of 128 that
-/// return NaN. Returns the former version.
+/// return NaN, from 13.2 on it has grouped GEMMs. At first that of the header, or FUSELINE_HOST_CUBLASLT=130500 and the
+/// like in the environment. Returns the former version.
 std::size_t setCublasLtVersion(std::size_t version);
+/// Grouped GEMMs that ran.
+int numGroupedGemms();
 
 /// Current resources of any kind that has an owner.
 struct Owned {
