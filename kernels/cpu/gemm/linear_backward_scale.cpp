@@ -23,6 +23,7 @@ KernelDef linear_backward_scale() {
       .name = "linear_backward_scale",
       .phases = {Phase::Backward},
       .compile = compile,
+      .writesCopies = true,
   };
 }
 

@@ -2,6 +2,7 @@
 // db, the column sums of dy.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/linear_parts.h"
+#include "kernels/cuda/gemm/quantized_result.h"
 
 #include <fmt/format.h>
 
@@ -47,7 +48,13 @@ KernelDef linear_backward_bias();
 
 KernelDef linear_backward_bias() {
   using namespace linear_backward_bias_parts;
-  return {.name = "linear_backward_bias", .phases = {Phase::Backward}, .supports = supports, .compile = compile};
+  return {
+      .name = "linear_backward_bias",
+      .phases = {Phase::Backward},
+      .supports = supports,
+      .compile = compile,
+      .supportsCopies = canQuantizeResult,
+  };
 }
 
 }  // namespace fuseline::cuda::kernels

@@ -2,6 +2,7 @@
 // scale dy^T x.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/linear_parts.h"
+#include "kernels/cuda/gemm/quantized_result.h"
 
 namespace fuseline::cuda::kernels {
 
@@ -29,7 +30,13 @@ KernelDef linear_backward_scale();
 
 KernelDef linear_backward_scale() {
   using namespace linear_backward_scale_parts;
-  return {.name = "linear_backward_scale", .phases = {Phase::Backward}, .supports = supports, .compile = compile};
+  return {
+      .name = "linear_backward_scale",
+      .phases = {Phase::Backward},
+      .supports = supports,
+      .compile = compile,
+      .supportsCopies = canQuantizeResult,
+  };
 }
 
 }  // namespace fuseline::cuda::kernels

@@ -31,8 +31,9 @@ bool isReadAlone(const KernelQuery& query) {
                                        : isGradientOfOneLinear(query.graph, query.graph.value(first.inputs.front()));
 }
 
+/// In backward this is asked of kernels whose input gradient has no epilogue.
 bool hasOnlyABias(const KernelQuery& query) {
-  if (query.members.size() == 1) return true;
+  if (query.members.size() == 1 || query.phase == Phase::Backward) return true;
   return query.members.size() == 2 && query.graph.node(query.members.back()).operation->name == "Bias";
 }
 
