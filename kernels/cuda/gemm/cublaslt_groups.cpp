@@ -36,7 +36,7 @@ constexpr std::size_t kOldest = 130300;
 constexpr std::size_t kOldestWithBlocks = 130400;
 
 /// Matrices and their columns begin at multiples of it, in bytes.
-constexpr std::int64_t kAlignment = 16;
+constexpr std::int64_t kGroupAlignment = 16;
 
 std::int64_t bitsOf(cudaDataType_t type) {
   switch (type) {
@@ -49,7 +49,7 @@ std::int64_t bitsOf(cudaDataType_t type) {
 }
 
 bool isAligned(const ColumnMajor& matrix, cudaDataType_t type) {
-  return matrix.leadingDimension * bitsOf(type) / 8 % kAlignment == 0;
+  return matrix.leadingDimension * bitsOf(type) / 8 % kGroupAlignment == 0;
 }
 
 bool isAligned(const CublasLtTerms& terms) {
@@ -81,7 +81,7 @@ Verdict canBeGrouped(const GemmProblem& problem, std::size_t version) {
     return Verdict::no("its grouped GEMMs have no epilogue");
   if (isScaledOnDevice(problem) || problem.factorType == DType::F32)
     return Verdict::no("it groups no GEMMs of float32 or NVFP4");
-  if (problem.alignmentBytes % kAlignment != 0)
+  if (problem.alignmentBytes % kGroupAlignment != 0)
     return Verdict::no("groups begin at addresses that are no multiples of 16");
   return Verdict::yes();
 }

@@ -2,7 +2,6 @@
 // db, the column sums of dy.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/linear_parts.h"
-#include "kernels/cuda/gemm/quantized_result.h"
 
 #include <fmt/format.h>
 
@@ -48,13 +47,7 @@ KernelDef linear_backward_bias();
 
 KernelDef linear_backward_bias() {
   using namespace linear_backward_bias_parts;
-  return {
-      .name = "linear_backward_bias",
-      .phases = {Phase::Backward},
-      .supports = supports,
-      .compile = compile,
-      .supportsCopies = canQuantizeResult,
-  };
+  return {.name = "linear_backward_bias", .phases = {Phase::Backward}, .supports = supports, .compile = compile};
 }
 
 }  // namespace fuseline::cuda::kernels
