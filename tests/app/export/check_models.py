@@ -66,6 +66,9 @@ DECODERS = {
     "GptOss": dict(GROUPED, head_dim=8, num_local_experts=4, num_experts_per_tok=2, sliding_window=4),
     "Olmo": GROUPED,
     "Glm": dict(GROUPED, head_dim=8, pad_token_id=0),
+    "GPTJ": dict(vocab_size=WORDS, n_embd=HIDDEN, n_layer=LAYERS, n_head=HEADS, rotary_dim=4, n_positions=64),
+    "DeepseekV3": dict(TEXT, num_key_value_heads=HEADS, q_lora_rank=24, kv_lora_rank=16, qk_nope_head_dim=8,
+                       qk_rope_head_dim=4, v_head_dim=8, first_k_dense_replace=LAYERS),
 }
 ENCODERS = {
     "Bert": TEXT,
@@ -73,6 +76,7 @@ ENCODERS = {
     "Electra": dict(TEXT, embedding_size=HIDDEN),
     "DistilBert": dict(vocab_size=WORDS, dim=HIDDEN, n_layers=LAYERS, n_heads=HEADS, hidden_dim=INNER,
                        max_position_embeddings=64),
+    "Deberta": dict(TEXT, relative_attention=True, pos_att_type=["c2p", "p2c"], max_relative_positions=8),
     "DebertaV2": dict(TEXT, relative_attention=True, pos_att_type=["c2p", "p2c"], position_buckets=8),
     "ModernBert": dict(TEXT, pad_token_id=0, bos_token_id=0, eos_token_id=0, cls_token_id=0, sep_token_id=0),
     "Albert": dict(TEXT, embedding_size=16),
