@@ -76,7 +76,6 @@ ENCODERS = {
     "Electra": dict(TEXT, embedding_size=HIDDEN),
     "DistilBert": dict(vocab_size=WORDS, dim=HIDDEN, n_layers=LAYERS, n_heads=HEADS, hidden_dim=INNER,
                        max_position_embeddings=64),
-    "Deberta": dict(TEXT, relative_attention=True, pos_att_type=["c2p", "p2c"], max_relative_positions=8),
     "DebertaV2": dict(TEXT, relative_attention=True, pos_att_type=["c2p", "p2c"], position_buckets=8),
     "ModernBert": dict(TEXT, pad_token_id=0, bos_token_id=0, eos_token_id=0, cls_token_id=0, sep_token_id=0),
     "Albert": dict(TEXT, embedding_size=16),
