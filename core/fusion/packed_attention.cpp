@@ -91,18 +91,6 @@ Verdict readsThreeParts(const Graph& graph, std::span<const NodeId> members) {
   return Verdict::yes();
 }
 
-Verdict hasWholeHeads(const Graph& graph, std::span<const NodeId> members) {
-  const Node& split = splitOf(graph, members);
-  const AttentionForm form = attentionForm(attentionOf(graph, members).attributes);
-  const std::size_t numAxes = form.format == QkvFormat::Thd ? 2 : 3;
-  const Shape& shape = graph.value(split.inputs.front()).spec.shape;
-  if (shape.size() == numAxes) return Verdict::yes();
-  return Verdict::no(
-      fmt::format("{} splits each head of {}, of shape {}, so the heads of a part are not contiguous. Put all queries "
-                  "first, then all keys, then all values.",
-                  split.id, graph.value(split.inputs.front()).name, toString(shape)));
-}
-
 Verdict rotatesByTokens(const Graph& graph, std::span<const NodeId> members) {
   const AttentionForm form = attentionForm(attentionOf(graph, members).attributes);
   for (const NodeId member : members.subspan(1, members.size() - 2))
@@ -121,7 +109,7 @@ PackedAttention packedAttention(const Graph& graph, std::span<const NodeId> memb
   const std::int64_t rowElements = sumOfWidths(graph, split, split.outputs.size());
   TokenLayout* const layouts[] = {&packed.layouts.q, &packed.layouts.k, &packed.layouts.v};
   for (std::size_t slot = 0; slot < kParts.size(); ++slot) {
-    *layouts[slot] = layouts[slot]->withRowStride(rowElements);
+    *layouts[slot] = layouts[slot]->inRows(graph.value(split.outputs[slot]).spec.cols(), rowElements);
     packed.places.heads[slot] = {.input = {0, OperandKind::Input, 0},
                                  .gradient = {0, OperandKind::GradInput, 0},
                                  .firstElement = sumOfWidths(graph, split, slot),

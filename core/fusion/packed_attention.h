@@ -36,10 +36,9 @@ struct PackedAttention {
 
 // Why these members cannot be fused: one function by condition, in the order in which they are checked.
 Verdict readsThreeParts(const Graph& graph, std::span<const NodeId> members);
-Verdict hasWholeHeads(const Graph& graph, std::span<const NodeId> members);
 Verdict rotatesByTokens(const Graph& graph, std::span<const NodeId> members);
 
-/// Precondition: all three verdicts are yes.
+/// Precondition: both verdicts are yes.
 PackedAttention packedAttention(const Graph& graph, std::span<const NodeId> members);
 
 }  // namespace fuseline

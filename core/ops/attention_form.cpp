@@ -119,7 +119,7 @@ std::optional<Error> checkSameTokens(const AttentionForm& form, const AttentionL
 /// Its heads are merged in TransformerEngine's output.
 TokenLayout outputLayout(const TokenLayout& q, std::int64_t channels) {
   TokenLayout y = q;
-  y.channels = channels;
+  y.channels = y.headStride = channels;
   y.batchStride = q.batchStride / q.channels * channels;
   y.tokenStride = q.tokenStride / q.channels * channels;
   return y;

@@ -57,12 +57,12 @@ QkvFormat qkvFormat(std::string_view format) {
   return format == "thd" ? QkvFormat::Thd : QkvFormat::Sbhd;
 }
 
-TokenLayout TokenLayout::withRowStride(std::int64_t stride) const {
-  const std::int64_t width = heads * channels;
+TokenLayout TokenLayout::inRows(std::int64_t width, std::int64_t stride) const {
   TokenLayout layout = *this;
   if (stride == 0 || width == 0) return layout;
   layout.batchStride = batchStride / width * stride;
   layout.tokenStride = tokenStride / width * stride;
+  if (width == channels) layout.headStride = stride;
   return layout;
 }
 
@@ -73,7 +73,7 @@ Result<TokenLayout> tokenLayout(std::string_view operation, std::string_view por
                              operation, port, toString(shape), tokenAxes(format), heads, channels, tokenAxes(format),
                              saturatedProduct(heads, channels), formatName(format), heads, channels)};
   const std::int64_t width = heads * channels;
-  TokenLayout layout{.heads = heads, .channels = channels};
+  TokenLayout layout{.heads = heads, .channels = channels, .headStride = channels};
   switch (format) {
     case QkvFormat::Sbhd:
       layout.batch = shape[1];

@@ -21,7 +21,7 @@ AttributeSpec qkvFormatAttribute(std::string name, std::string help);
 /// format: one of the attribute's choices.
 QkvFormat qkvFormat(std::string_view format);
 
-/// A tensor of heads by its strides, in elements. The heads of a token follow each other.
+/// A tensor of heads by its strides, in elements.
 /// thd: one batch entry of T tokens.
 struct TokenLayout {
   std::int64_t batch = 1;
@@ -30,13 +30,17 @@ struct TokenLayout {
   std::int64_t channels = 1;  // of one head, D
   std::int64_t batchStride = 0;
   std::int64_t tokenStride = 0;
+  std::int64_t headStride = 0;
 
   /// Offset of the first element of a head of a token.
   std::int64_t offset(std::int64_t entry, std::int64_t token, std::int64_t head) const {
-    return entry * batchStride + token * tokenStride + head * channels;
+    return entry * batchStride + token * tokenStride + head * headStride;
   }
-  /// The same heads as columns of a tensor with rows of `stride` elements; 0: as they are. Precondition: contiguous.
-  TokenLayout withRowStride(std::int64_t stride) const;
+  /// Do the heads of a token follow each other?
+  bool hasContiguousHeads() const { return headStride == channels; }
+  /// The same heads as columns of a wider tensor: `width` elements, all heads of a token or one head, in each row of
+  /// `stride` elements; 0: as they are. Precondition: contiguous.
+  TokenLayout inRows(std::int64_t width, std::int64_t stride) const;
 };
 
 /// x: [.., heads, channels] or [.., heads * channels], its first axes those of the format.

@@ -3,14 +3,14 @@
 #include "core/plan/column_views.h"
 
 #include "core/fusion/split_rotary.h"
-#include "core/ops/attention_form.h"
-#include "core/ops/rotary_form.h"
-#include "core/quant/attention_quantizers.h"
+#include "core/plan/column_operands.h"
 #include "core/support/to_index.h"
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -23,48 +23,6 @@ constexpr std::int64_t kAlignmentBytes = 64;
 
 std::int64_t alignmentOf(std::int64_t width, std::int64_t elementBytes) {
   return std::gcd(kAlignmentBytes, width * elementBytes);
-}
-
-bool isGradientOrInput(const OperandKey& key) {
-  return key.kind == OperandKind::Input || key.kind == OperandKind::GradInput;
-}
-
-/// Quantized values, and what takes their place, are contiguous.
-std::int64_t linearWidth(const Graph& graph, NodeId linear, const OperandKey& key) {
-  if (graph.node(linear).quantizers.any() || key.slot != 0) return 0;
-  switch (key.kind) {
-    case OperandKind::Input:
-    case OperandKind::GradInput: return graph.spec(linear, OperandKind::Input, 0).cols();
-    case OperandKind::Output:
-    case OperandKind::GradOutput: return graph.spec(linear, OperandKind::Output, 0).cols();
-    default: return 0;
-  }
-}
-
-/// The columns that a norm normalizes together. One that quantizes reads its input in tiles.
-std::int64_t normWidth(const Graph& graph, const Step& step) {
-  if (!step.copies.empty()) return 0;
-  const Node& norm = graph.node(step.nodes.front());
-  return norm.parameters.empty() ? graph.inputSpecs(step.nodes.front()).front().cols()
-                                 : norm.parameters.front().numElements();
-}
-
-/// Quantized values are contiguous, and so are their sources; gradients may be columns.
-std::int64_t attentionWidth(const Node& attention, const OperandKey& key) {
-  if (isQuantizedAttention(attention) && key.kind == OperandKind::Input) return 0;
-  const AttentionForm form = attentionForm(attention.attributes);
-  switch (key.slot) {
-    case AttentionForm::kQuery: return form.heads * form.qkChannels;
-    case AttentionForm::kKey: return form.groups * form.qkChannels;
-    case AttentionForm::kValue: return form.groups * form.vChannels;
-    default: return 0;
-  }
-}
-
-std::int64_t rotaryWidth(const Graph& graph, NodeId rotary) {
-  const Result<TokenLayout> layout =
-      rotaryLayout(rotaryForm(graph.node(rotary).attributes), graph.inputSpecs(rotary).front().shape);
-  return layout ? layout->heads * layout->channels : 0;
 }
 
 /// Columns [first, first + width) of the whole.
@@ -137,8 +95,10 @@ class ColumnViews {
  public:
   ColumnViews(const Graph& graph, Plan& plan, std::vector<int>& viewOf)
       : m_graph(graph), m_plan(plan), m_viewOf(viewOf), m_uses(plan.tensors.size()), m_members(plan.tensors.size()) {
-    for (int tensor = 0; tensor < static_cast<int>(plan.tensors.size()); ++tensor)
+    for (int tensor = 0; tensor < static_cast<int>(plan.tensors.size()); ++tensor) {
+      m_ownRoot.push_back(root(tensor));
       m_members[toIndex(root(tensor))].push_back(tensor);
+    }
     for (int step = 0; step < static_cast<int>(plan.steps.size()); ++step)
       for (const StepOperand& operand : plan.steps[toIndex(step)].operands)
         m_uses[toIndex(root(operand.tensor))].push_back({step, &operand});
@@ -147,7 +107,7 @@ class ColumnViews {
   void run() {
     for (int step = 0; step < static_cast<int>(m_plan.steps.size()); ++step) {
       const ColumnStep columns = columnStep(m_graph, m_plan.steps[toIndex(step)]);
-      if (!columns.parts.empty()) showParts(step, columns);
+      if (!columns.parts.empty() && !joinInPlace(step, columns)) showParts(step, columns);
     }
     for (const auto& [step, columns] : m_done) finish(m_plan.steps[toIndex(step)], columns);
   }
@@ -166,6 +126,9 @@ class ColumnViews {
     while (m_viewOf[toIndex(tensor)] != tensor) tensor = m_viewOf[toIndex(tensor)];
     return tensor;
   }
+  /// Before any part is a view.
+  int ownRoot(int tensor) const { return m_ownRoot[toIndex(tensor)]; }
+  bool isView(int tensor) const { return static_cast<bool>(m_plan.tensors[toIndex(tensor)].columns); }
 
   void showParts(int step, const ColumnStep& columns) {
     const StepOperand* const whole = m_plan.steps[toIndex(step)].find(columns.whole);
@@ -215,9 +178,8 @@ class ColumnViews {
     if (!isAligned(part, columns, all)) return false;
     if (columns.isChanged && !mayChange(step, all.joins ? part : whole)) return false;
     if (columns.isChanged && !all.joins && m_isWhole.contains(whole)) return false;
-    return std::ranges::all_of(m_members[toIndex(part)], [&](int tensor) { return isFree(tensor); }) &&
-           std::ranges::all_of(m_uses[toIndex(part)], [&](const TensorUse& use) {
-             return use.step == step ? use.operand->key == columns.key : takesColumns(use, columns, all);
+    return areFree(part) && std::ranges::all_of(m_uses[toIndex(part)], [&](const TensorUse& use) {
+             return use.step == step ? use.operand->key == columns.key : isStrided(use, columns, all);
            });
   }
 
@@ -244,12 +206,114 @@ class ColumnViews {
     return isInside(tensor) && !planned.columns && !planned.isKept && !planned.spec.quantized;
   }
 
-  bool takesColumns(const TensorUse& use, const Part& columns, const ColumnStep& all) const {
-    const Step& step = m_plan.steps[toIndex(use.step)];
+  bool areFree(int root) const {
+    return std::ranges::all_of(m_members[toIndex(root)], [&](int tensor) { return isFree(tensor); });
+  }
+
+  bool isStrided(const TensorUse& use, const Part& columns, const ColumnStep& all) const {
+    return (isRead(use) || all.joins) && isPlain(use) && takes(use, columns.width);
+  }
+
+  bool isRead(const TensorUse& use) const { return use.operand->access == OperandAccess::Read; }
+  bool isPlain(const TensorUse& use) const {
     const StepOperand& operand = *use.operand;
-    const bool isPlain = operand.access != OperandAccess::Accumulate && !operand.direction && !step.workOn(operand.key);
-    const bool isRead = operand.access == OperandAccess::Read;
-    return isPlain && (isRead || all.joins) && columnWidth(m_graph, step, operand.key) == columns.width;
+    return operand.access != OperandAccess::Accumulate && !operand.direction &&
+           !m_plan.steps[toIndex(use.step)].workOn(operand.key);
+  }
+  bool takes(const TensorUse& use, std::int64_t width) const {
+    return takesColumns(m_graph, m_plan.steps[toIndex(use.step)], use.operand->key, width);
+  }
+
+  // ---- columns that are joined again
+
+  /// A part that is joined: columns of a tensor, or a rotary embedding of them that may work in place.
+  struct JoinedPart {
+    int shown = -1;    // root of the part that is a view
+    int rotated = -1;  // root of its rotation; -1: it is not rotated
+    int step = -1;     // that rotates it
+  };
+
+  /// Where the whole would have all columns of one tensor in their order, it is that tensor.
+  bool joinInPlace(int step, const ColumnStep& columns) {
+    const StepOperand* const whole = m_plan.steps[toIndex(step)].find(columns.whole);
+    if (!columns.joins || !columns.isCopyOnly || !whole || whole->access != OperandAccess::Write) return false;
+    std::vector<JoinedPart> parts;
+    for (const Part& part : columns.parts) {
+      const std::optional<JoinedPart> joined = joinedPart(step, part, columns.width);
+      if (!joined) return false;
+      parts.push_back(*joined);
+    }
+    const int source = m_viewOf[toIndex(parts.front().shown)];
+    if (!mayBecome(root(whole->tensor), source, step, parts)) return false;
+    become(root(whole->tensor), source, parts);
+    m_done.emplace_back(step, columns);
+    return true;
+  }
+
+  std::optional<JoinedPart> joinedPart(int step, const Part& part, std::int64_t wholeWidth) const {
+    const StepOperand* const operand = m_plan.steps[toIndex(step)].find(part.key);
+    if (!operand) return std::nullopt;
+    JoinedPart joined{.shown = ownRoot(operand->tensor)};
+    if (!isView(joined.shown)) joined = rotatedPart(step, joined.shown);
+    if (joined.shown < 0) return std::nullopt;
+    const ColumnView& view = m_plan.tensors[toIndex(joined.shown)].columns;
+    const bool isThere = view.firstElement == part.first && view.width == part.width && view.rowStride == wholeWidth;
+    return isThere ? std::optional(joined) : std::nullopt;
+  }
+
+  /// rotated: what this step reads. Only it and the rotary embedding use it.
+  JoinedPart rotatedPart(int step, int rotated) const {
+    JoinedPart joined{.rotated = rotated};
+    const bool hasOtherUses = m_uses[toIndex(rotated)].size() != 2;
+    if (hasOtherUses || !areFree(rotated) || m_isWhole.contains(rotated)) return {};
+    const TensorUse& use = m_uses[toIndex(rotated)].front();
+    const Step& rotary = m_plan.steps[toIndex(use.step)];
+    if (rotary.kernel != "RotaryPositionEmbedding" || use.step >= step || isRead(use) || !isPlain(use)) return {};
+    const bool isForward = rotary.phase == Phase::Forward;
+    const StepOperand* const input = rotary.find({0, isForward ? OperandKind::Input : OperandKind::GradOutput, 0});
+    joined.shown = input ? ownRoot(input->tensor) : -1;
+    joined.step = use.step;
+    if (joined.shown < 0 || !isView(joined.shown)) return {};
+    return takes(use, m_plan.tensors[toIndex(joined.shown)].columns.width) ? joined : JoinedPart();
+  }
+
+  bool mayBecome(int whole, int source, int step, const std::vector<JoinedPart>& parts) const {
+    const auto isOfSource = [&](const JoinedPart& part) { return m_viewOf[toIndex(part.shown)] == source; };
+    if (whole == source || m_isWhole.contains(whole) || !std::ranges::all_of(parts, isOfSource)) return false;
+    if (m_plan.tensors[toIndex(whole)].spec.bytes() != m_plan.tensors[toIndex(source)].spec.bytes()) return false;
+    const auto isOwn = [&](int tensor) { return isInside(tensor) && !m_plan.tensors[toIndex(tensor)].isKept; };
+    return areFree(whole) && std::ranges::all_of(m_members[toIndex(source)], isOwn) &&
+           !isWrittenByOthers(whole, step, {.joins = true}) && !isReadUnrotated(source, parts);
+  }
+
+  /// Does anybody need the columns that are rotated after that?
+  bool isReadUnrotated(int source, const std::vector<JoinedPart>& parts) const {
+    int first = static_cast<int>(m_plan.steps.size());
+    for (const JoinedPart& part : parts)
+      if (part.rotated >= 0) first = std::min(first, part.step);
+    const auto isPlainPart = [&](int tensor) {
+      return std::ranges::any_of(parts, [&](const JoinedPart& p) { return p.shown == tensor && p.rotated < 0; });
+    };
+    for (int tensor = 0; tensor < static_cast<int>(m_viewOf.size()); ++tensor) {
+      if (root(tensor) != source || isPlainPart(tensor)) continue;
+      const auto own = std::ranges::find(parts, tensor, &JoinedPart::shown);
+      const int last = own != parts.end() ? own->step : first;
+      if (std::ranges::any_of(m_uses[toIndex(tensor)], [&](const TensorUse& use) { return use.step > last; }))
+        return true;
+    }
+    return false;
+  }
+
+  void become(int whole, int source, const std::vector<JoinedPart>& parts) {
+    for (const JoinedPart& part : parts) {
+      if (part.rotated < 0) continue;
+      const ColumnView view = m_plan.tensors[toIndex(part.shown)].columns;
+      for (const int tensor : m_members[toIndex(part.rotated)]) m_plan.tensors[toIndex(tensor)].columns = view;
+      m_viewOf[toIndex(part.rotated)] = source;
+    }
+    m_viewOf[toIndex(whole)] = source;
+    std::ranges::copy(m_uses[toIndex(whole)], std::back_inserter(m_uses[toIndex(source)]));
+    std::ranges::copy(m_members[toIndex(whole)], std::back_inserter(m_members[toIndex(source)]));
   }
 
   void show(int part, int whole, const Part& columns, std::int64_t rowStride) {
@@ -260,16 +324,17 @@ class ColumnViews {
     m_isWhole.insert(whole);
   }
 
-  bool isViewAt(const Step& step, const OperandKey& key) const {
+  /// Is the part already where the whole is?
+  bool isViewAt(const Step& step, const OperandKey& key, const OperandKey& whole) const {
     const StepOperand* const operand = step.find(key);
-    return operand && m_plan.tensors[toIndex(operand->tensor)].columns;
+    return operand && isView(operand->tensor) && root(operand->tensor) == root(step.find(whole)->tensor);
   }
 
   /// The step copies and changes the other columns only. One without any is a view.
   void finish(Step& step, const ColumnStep& columns) {
     const auto isIdle = [&](const Part& part) {
       const bool isUnread = !columns.joins && !step.find(part.key);
-      return isUnread || (!part.isChanged && isViewAt(step, part.key));
+      return isUnread || (!part.isChanged && isViewAt(step, part.key, columns.whole));
     };
     step.isView = columns.isCopyOnly && std::ranges::all_of(columns.parts, isIdle);
     countBytes(step, columns);
@@ -285,7 +350,7 @@ class ColumnViews {
     std::int64_t& wholeBytes = columns.joins ? step.bytesWritten : step.bytesRead;
     std::int64_t& partBytes = columns.joins ? step.bytesRead : step.bytesWritten;
     for (const Part& part : columns.parts) {
-      const bool isView = isViewAt(step, part.key);
+      const bool isView = isViewAt(step, part.key, columns.whole);
       if (isView && part.isChanged) continue;
       const bool isUnread = !columns.joins && !step.find(part.key);
       if (isView || isUnread) wholeBytes -= columnBytes * part.width;
@@ -296,8 +361,10 @@ class ColumnViews {
   const Graph& m_graph;
   Plan& m_plan;
   std::vector<int>& m_viewOf;
-  std::vector<std::vector<TensorUse>> m_uses;  // by root
-  std::vector<std::vector<int>> m_members;     // by root, before any part is a view
+  // By root before any part is a view.
+  std::vector<int> m_ownRoot;  // by tensor
+  std::vector<std::vector<TensorUse>> m_uses;
+  std::vector<std::vector<int>> m_members;
   std::set<int> m_isWhole;
   std::vector<std::pair<int, ColumnStep>> m_done;  // steps with parts that are views
 };
@@ -313,21 +380,6 @@ void forEachRow(const PlanTensor& tensor, const Function& f) {
 }
 
 }  // namespace
-
-std::int64_t columnWidth(const Graph& graph, const Step& step, const OperandKey& key) {
-  if (key.member != 0) return 0;
-  if (step.kernel == "BasicLinear") return linearWidth(graph, step.nodes.front(), key);
-  if (!isGradientOrInput(key)) return 0;
-  if (step.kernel == "linear_epilogue" || step.kernel == "linear_backward_bias")
-    return linearWidth(graph, step.nodes.front(), key);
-  if (step.kernel == "DotProductAttention") return attentionWidth(graph.node(step.nodes.front()), key);
-  if (key.slot != 0) return 0;
-  if (step.kernel == "RMSNorm" || step.kernel == "LayerNorm" || step.kernel == "L2Normalization")
-    return normWidth(graph, step);
-  if (step.kernel == "RotaryPositionEmbedding" || step.kernel == "norm_rotary")
-    return rotaryWidth(graph, step.nodes.back());
-  return 0;
-}
 
 std::int64_t columnAlignment(const TensorSpec& columns) {
   return alignmentOf(columns.cols(), sizeBytes(columns.dtype));

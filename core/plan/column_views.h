@@ -11,16 +11,13 @@
 
 namespace fuseline {
 
-/// Elements in a row of an operand that may be columns of a wider tensor; 0: the kernel needs it contiguous. Kernels of
-/// all backends keep to it.
-std::int64_t columnWidth(const Graph& graph, const Step& step, const OperandKey& key);
-
 /// Rows of columns of this shape begin at multiples of this many bytes.
 std::int64_t columnAlignment(const TensorSpec& columns);
 
 /// Turns the parts of Split, Concat and their gradients into views of the whole where memory allows: all kernels that
-/// read or write a part accept its row stride, and no other step writes the whole meanwhile. Steps without remaining
-/// copies become views.
+/// read or write a part accept its row stride, and no other step writes the whole meanwhile. A whole that joins all
+/// columns of one tensor in their order is that tensor; rotary embeddings between them work in place. Steps without
+/// remaining copies become views.
 void showColumns(const Graph& graph, Plan& plan, std::vector<int>& viewOf);
 
 /// Bytes from the first element of a column view to its last one; 0: the tensor is contiguous.

@@ -19,7 +19,11 @@ Binding findOperandWhere(const StepRequest& request, const Wanted& isWanted) {
   const auto decoded = std::ranges::find(request.decoded, index, &Binding::index);
   if (decoded != request.decoded.end()) return *decoded;
   const PlanTensor& tensor = request.plan.tensors[static_cast<std::size_t>(found->tensor)];
-  return {.index = index, .spec = tensor.spec, .access = found->access, .rowStride = tensor.columns.rowStride};
+  return {.index = index,
+          .spec = tensor.spec,
+          .access = found->access,
+          .rowWidth = tensor.columns.width,
+          .rowStride = tensor.columns.rowStride};
 }
 
 }  // namespace

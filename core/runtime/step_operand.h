@@ -23,7 +23,8 @@ struct Binding {
   /// values are to be multiplied by the factor.
   bool isTransposed = false;
   const float* factor = nullptr;
-  /// Elements from one row to the next of the wider tensor whose columns it is; 0: contiguous.
+  /// Columns of a wider tensor: elements in each of its rows, and from one row to the next; 0: contiguous.
+  std::int64_t rowWidth = 0;
   std::int64_t rowStride = 0;
   /// The kernel gets encoded values in this format instead of decoded ones.
   std::optional<ElementFormat> codes;

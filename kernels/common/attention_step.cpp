@@ -11,15 +11,21 @@ namespace fuseline {
 
 namespace {
 
+TokenLayout inRowsOf(const Binding& operand, const TokenLayout& layout) {
+  return layout.inRows(operand.rowWidth, operand.rowStride);
+}
+
 /// For an attention that is a step by itself.
 void takeRowStrides(const StepRequest& request, AttentionProblem& problem) {
   TokenLayout* const layouts[] = {&problem.layouts.q, &problem.layouts.k, &problem.layouts.v};
   TokenLayout* const gradients[] = {&problem.gradients.q, &problem.gradients.k, &problem.gradients.v};
   for (std::size_t slot = 0; slot < std::size(layouts); ++slot) {
     const AttentionPlaces::Heads& heads = problem.places.heads[slot];
-    *layouts[slot] = layouts[slot]->withRowStride(findOperand(request, heads.input).rowStride);
-    *gradients[slot] = gradients[slot]->withRowStride(findOperand(request, heads.gradient).rowStride);
+    *layouts[slot] = inRowsOf(findOperand(request, heads.input), *layouts[slot]);
+    *gradients[slot] = inRowsOf(findOperand(request, heads.gradient), *gradients[slot]);
   }
+  problem.layouts.y = inRowsOf(findOperand(request, {0, OperandKind::Output, 0}), problem.layouts.y);
+  problem.gradients.y = inRowsOf(findOperand(request, {0, OperandKind::GradOutput, 0}), problem.gradients.y);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace fuseline {
 struct AttentionProblem {
   AttentionForm form;
   AttentionLayouts layouts;
-  AttentionLayouts gradients;  // of q, k and v
+  AttentionLayouts gradients;  // of q, k, v and y
   DType dtype = DType::F32;    // of q, k, v, y and their gradients
   DType biasDType = DType::F32;
   Shape biasShape;  // empty: none

@@ -2,11 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/common/column_copy_step.h"
 
+#include <utility>
+
 namespace fuseline {
 
 namespace {
 
 bool isForward(const StepRequest& request) { return request.step.phase == Phase::Forward; }
+
+/// Is the operand columns of the whole?
+bool isShownBy(const StepRequest& request, const OperandKey& key, const OperandKey& whole) {
+  const auto tensorOf = [&](const OperandKey& wanted) -> const PlanTensor& {
+    return request.plan.tensors[static_cast<std::size_t>(request.step.find(wanted)->tensor)];
+  };
+  return request.step.find(key) && tensorOf(key).columns && tensorOf(key).storage == tensorOf(whole).storage;
+}
 
 /// whole, pieces: their kinds in this pass. specs: of the pieces, by slot.
 Result<ColumnCopyStep> readCopy(const StepRequest& request, OperandKind whole, OperandKind pieces,
@@ -14,21 +24,22 @@ Result<ColumnCopyStep> readCopy(const StepRequest& request, OperandKind whole, O
   const Result<Binding> all = requireOperand(request, {0, whole, 0});
   if (!all) return all.error();
   ColumnCopyStep step{.whole = *all, .direction = direction};
-  for (std::size_t slot = 0; slot < specs.size(); ++slot)
-    step.pieces.push_back({.binding = findOperand(request, {0, pieces, static_cast<int>(slot)}),
-                           .bytes = specs[slot].cols() * sizeBytes(specs[slot].dtype)});
+  for (std::size_t slot = 0; slot < specs.size(); ++slot) {
+    const OperandKey key = {0, pieces, static_cast<int>(slot)};
+    const std::int64_t elementBytes = sizeBytes(specs[slot].dtype);
+    BoundPiece piece{.binding = findOperand(request, key),
+                     .bytes = specs[slot].cols() * elementBytes,
+                     .firstByte = step.rowBytes,
+                     .isInPlace = isShownBy(request, key, {0, whole, 0})};
+    piece.rowBytes = piece.binding.rowStride > 0 ? piece.binding.rowStride * elementBytes : piece.bytes;
+    step.rowBytes += piece.bytes;
+    step.pieces.push_back(std::move(piece));
+  }
+  step.rows = step.rowBytes == 0 ? 0 : all->spec.bytes() / step.rowBytes;
   return step;
 }
 
 }  // namespace
-
-std::int64_t ColumnCopyStep::rowBytes() const {
-  std::int64_t bytes = 0;
-  for (const BoundPiece& piece : pieces) bytes += piece.bytes;
-  return bytes;
-}
-
-std::int64_t ColumnCopyStep::rows() const { return rowBytes() == 0 ? 0 : whole.spec.bytes() / rowBytes(); }
 
 Result<ColumnCopyStep> readSplit(const StepRequest& request) {
   std::vector<TensorSpec> outputs;
@@ -50,10 +61,17 @@ Result<ColumnCopyStep> readExpand(const StepRequest& request) {
   if (!y) return y.error();
   const Result<Binding> x = requireOperand(request, {0, OperandKind::Input, 0});
   if (!x) return x.error();
-  const BoundPiece piece{.binding = *x, .bytes = x->spec.cols() * sizeBytes(x->spec.dtype)};
-  const auto copies = static_cast<std::size_t>(y->spec.shape[y->spec.shape.size() - 2]);
-  return ColumnCopyStep{
-      .whole = *y, .pieces = std::vector<BoundPiece>(copies, piece), .direction = ColumnCopyDirection::FromPieces};
+  const std::int64_t elementBytes = sizeBytes(x->spec.dtype);
+  const std::int64_t bytes = x->spec.cols() * elementBytes;
+  const std::int64_t apart = y->rowStride > 0 ? y->rowStride * elementBytes : bytes;
+  const std::int64_t copies = y->spec.shape[y->spec.shape.size() - 2];
+  ColumnCopyStep step{.whole = *y,
+                      .direction = ColumnCopyDirection::FromPieces,
+                      .rowBytes = copies * apart,
+                      .rows = bytes == 0 ? 0 : x->spec.bytes() / bytes};
+  for (std::int64_t copy = 0; copy < copies; ++copy)
+    step.pieces.push_back({.binding = *x, .bytes = bytes, .firstByte = copy * apart, .rowBytes = bytes});
+  return step;
 }
 
 }  // namespace fuseline

@@ -15,20 +15,18 @@ enum class ColumnCopyDirection { ToPieces, FromPieces };
 /// Some columns of the whole, of all its rows.
 struct BoundPiece {
   Binding binding;
-  std::int64_t bytes = 0;  // of a row
-
-  /// Is it these columns already?
-  bool isInPlace() const { return binding.rowStride > 0; }
+  std::int64_t bytes = 0;      // of a row
+  std::int64_t firstByte = 0;  // in a row of the whole
+  std::int64_t rowBytes = 0;   // from one row of the piece to the next
+  bool isInPlace = false;      // it is these columns already
 };
 
 struct ColumnCopyStep {
   Binding whole;  // [.., all columns]
   std::vector<BoundPiece> pieces;
   ColumnCopyDirection direction = ColumnCopyDirection::ToPieces;
-
-  /// Bytes of a row of the whole.
-  std::int64_t rowBytes() const;
-  std::int64_t rows() const;
+  std::int64_t rowBytes = 0;  // from one row of the whole to the next
+  std::int64_t rows = 0;
 };
 
 /// Both passes of the op that is member 0. Errors: those of requireOperand().

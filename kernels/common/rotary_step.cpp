@@ -29,8 +29,8 @@ Result<RotaryStep> readRotary(const StepRequest& request) {
   step.layout = *layout;
   step.from = *from;
   step.to = *to;
-  step.fromLayout = layout->withRowStride(from->rowStride);
-  step.toLayout = layout->withRowStride(to->rowStride);
+  step.fromLayout = layout->inRows(from->rowWidth, from->rowStride);
+  step.toLayout = layout->inRows(to->rowWidth, to->rowStride);
   step.cuSeqlens = findSlot(request, OperandKind::Input, step.form.cuSeqlensSlot);
   step.startPositions = findSlot(request, OperandKind::Input, step.form.startPositionsSlot);
   return step;

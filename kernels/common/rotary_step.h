@@ -15,7 +15,7 @@ struct RotaryStep {
   RotaryForm form;
   TokenLayout layout;
   Binding from, to;
-  TokenLayout fromLayout, toLayout;   // with the row strides of these
+  TokenLayout fromLayout, toLayout;   // as these stand in memory
   Binding cuSeqlens, startPositions;  // absent: the op has none
   bool isBackward = false;
 

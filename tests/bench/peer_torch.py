@@ -277,8 +277,8 @@ def check_text(comparisons, problems, pipeline):
     return "\n".join(lines + differing(comparisons, problems))
 
 
-def run(arguments):
-    """The exit code."""
+def run(arguments, show=True):
+    """The exit code. Not shown: only --json is written."""
     with tempfile.TemporaryDirectory(prefix="peer_torch_") as scratch:
         session = Session(arguments, scratch)
         if arguments.list:
@@ -295,7 +295,7 @@ def run(arguments):
         if not arguments.check:
             result["variants"] = measured(session, good, result)
         end_progress()
-        write(arguments, result, check_text(comparisons, problems, session.pipeline))
+        write(arguments, result, check_text(comparisons, problems, session.pipeline), show)
         if differing(comparisons, problems):
             return UNMET
         return 0 if made else FAILED
@@ -321,12 +321,12 @@ def measured(session, variants, result):
     return [{**row, "firstStepS": first_steps.get(row["name"])} for row in rows]
 
 
-def write(arguments, result, checked):
+def write(arguments, result, checked, show):
     if arguments.json and arguments.json != "-":
         pathlib.Path(arguments.json).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     if arguments.json == "-":
         print(json.dumps(result, indent=1))
-    else:
+    elif show:
         print(text_of(result, checked or ("not checked" if arguments.no_check else "")))
 
 

@@ -54,6 +54,25 @@ AttentionLayer gpt2Attention() {
   return {"gpt2", links};
 }
 
+AttentionLayer latentAttention() {
+  const Link heads = with(link("Reshape"), "shape", std::vector<std::int64_t>{-1, 2, kHeads, 16});
+  const auto named = [](Link link, const std::string& id) {
+    link.id = id;
+    return link;
+  };
+  const Link halves = splitIn({8, 8});
+  Link attention = attentionOf(kHeads, kHeads, {"q.y", "k.y", "split_heads.y1"});
+  attention = with(attention, "kv_channels", std::vector<std::int64_t>{16, 8});
+  return {
+      "latent",
+      {link("RMSNorm", "norm"), linear(kHeads * 16, "q_b"), heads, named(halves, "split_q"),
+       rotaryOf("rope_q", "split_q.y1"), named(concatOf("split_q.y", "rope_q.y"), "q"),
+       reading("norm.y", linear(8 + 8, "kv_a")), named(splitIn({8, 8}), "split_kv"), rotaryOf("rope_k", "split_kv.y1"),
+       with(link("Expand", "k_shared"), "count", kHeads), reading("split_kv.y", link("RMSNorm", "norm_kv")),
+       linear(kHeads * 16, "kv_b"), named(heads, "kv_heads"), named(halves, "split_heads"),
+       named(concatOf("split_heads.y", "k_shared.y"), "k"), attention, linear(16, "proj")}};
+}
+
 AttentionLayer linearsOfOneInput() {
   return {"linears of one input",
           {link("RMSNorm", "norm"), linear(24, "q"), reading("norm.y", linear(24, "k")), link("Bias", "k_bias"),

@@ -22,6 +22,10 @@ AttentionLayer qwen3Attention();
 /// linear, bias, split, attention.
 AttentionLayer gpt2Attention();
 
+/// Multi-head latent attention: heads of queries and keys have rotated channels after the others, and all heads share
+/// the rotated channels of keys.
+AttentionLayer latentAttention();
+
 /// Linears that read the parts of a split, and linears whose results are concatenated.
 AttentionLayer splitLinears();
 AttentionLayer joinedLinears();

@@ -267,6 +267,13 @@ std::vector<Link> packedAttentionLinks(std::int64_t heads, std::int64_t groups) 
   return joined(packedHeads(heads, groups), {attentionOf(heads, groups, kSplitParts)});
 }
 
+/// Every head has its queries, keys and values, as in GPT-NeoX.
+std::vector<Link> splitByHead(std::vector<Link> links) {
+  links[1] = with(links[1], "shape", std::vector<std::int64_t>{-1, 1, 2, 24});
+  links[2] = with(links[2], "sizes", std::vector<std::int64_t>{8, 8, 8});
+  return links;
+}
+
 /// change: of each rotary embedding.
 std::vector<Link> rotaryAttentionLinks(
     std::int64_t heads, std::int64_t groups, const std::function<Link(Link)>& change = [](Link link) { return link; }) {
@@ -289,6 +296,8 @@ Samples attentionSamples() {
         {"padding", changed(packedAttentionLinks(2, 1), "attn_mask_type", std::string("padding")), {}},
         {"learnable sinks", changed(packedAttentionLinks(2, 2), "softmax_type", std::string("learnable")), {}},
         {"rotated", rotaryAttentionLinks(4, 2), {}},
+        {"split by head", splitByHead(packedAttentionLinks(2, 2)), {}},
+        {"split by head, rotated", splitByHead(rotaryAttentionLinks(2, 2)), {}},
         {"rotated, keys first", keysFirst, {}},
         {"rotated by neighbors, half of the channels",
          rotaryAttentionLinks(
@@ -379,19 +388,15 @@ std::vector<RefusalSample> splitAttentionRefusals() {
   fourParts[0] = linear(56, "qkv");
   fourParts[1] = with(fourParts[1], "shape", std::vector<std::int64_t>{-1, 1, 56});
   fourParts[2] = with(fourParts[2], "sizes", std::vector<std::int64_t>{16, 16, 16, 8});
-  std::vector<Link> perHead = packedAttentionLinks(2, 2);
-  perHead[1] = with(perHead[1], "shape", std::vector<std::int64_t>{-1, 1, 2, 24});
-  perHead[2] = with(perHead[2], "sizes", std::vector<std::int64_t>{8, 8, 8});
   std::vector<Link> swappedParts = packedAttentionLinks(2, 2);
   std::swap(swappedParts.back().extraFrom, swappedParts.back().furtherFrom.front());
   const auto batchFirst = [](Link link) { return with(std::move(link), "tensor_format", std::string("bshd")); };
   const auto byStarts = [](Link link) { return with(std::move(link), "start_positions", true); };
   return {{0, DType::BF16, fourParts, {}},
           {0, DType::BF16, swappedParts, {}},
-          {1, DType::BF16, perHead, {}},
-          {2, DType::BF16, rotaryAttentionLinks(2, 2, batchFirst), {}},
-          {2, DType::BF16, rotaryAttentionLinks(2, 2, byStarts), {}},
-          {3, DType::BF16, fp8AttentionLinks(), fp8Attention("Float8CurrentScaling"), {16, 16}}};
+          {1, DType::BF16, rotaryAttentionLinks(2, 2, batchFirst), {}},
+          {1, DType::BF16, rotaryAttentionLinks(2, 2, byStarts), {}},
+          {2, DType::BF16, fp8AttentionLinks(), fp8Attention("Float8CurrentScaling"), {16, 16}}};
 }
 
 /// Sizes that each recipe quantizes, with enough rows for several blocks.

@@ -47,11 +47,21 @@ std::string worstElement(const std::string& name, const std::vector<double>& act
   return text;
 }
 
+std::string missingResult(const RunResults& actual, const RunResults& expected) {
+  for (const auto& [name, values] : expected)
+    if (!actual.contains(name)) return name + " is missing";
+  return "";
+}
+
 }  // namespace
 
 RunResults runPlan(const Graph& graph, const FusionReport& report, std::shared_ptr<Backend> backend, std::uint64_t seed,
                    const NamedTensors& given) {
-  const Plan plan = makePlan(graph, report);
+  return runPlan(graph, makePlan(graph, report), std::move(backend), seed, given);
+}
+
+RunResults runPlan(const Graph& graph, const Plan& plan, std::shared_ptr<Backend> backend, std::uint64_t seed,
+                   const NamedTensors& given) {
   const NamedTensors bindings = valueOf(makeBindings(graph, seed, given));
   const auto executor = valueOf(Executor::create(std::move(backend), graph, plan, bindings));
   valueOf(executor->run());
@@ -73,32 +83,35 @@ NamedTensors uniformData(const Graph& graph, double offset) {
 }
 
 std::string firstDifference(const RunResults& actual, const RunResults& expected, double rtol, double atol) {
-  for (const auto& [name, values] : expected) {
-    const auto found = actual.find(name);
-    if (found == actual.end()) return name + " is missing";
-    if (std::string text = worstElement(name, found->second, values, rtol, atol); !text.empty()) return text;
-  }
+  if (std::string text = missingResult(actual, expected); !text.empty()) return text;
+  for (const auto& [name, values] : expected)
+    if (std::string text = worstElement(name, actual.at(name), values, rtol, atol); !text.empty()) return text;
   return actual.size() == expected.size() ? "" : "there are results that nobody expects";
 }
 
 std::string firstDifferenceInNorm(const RunResults& actual, const RunResults& expected, double rtol) {
+  if (std::string text = firstNonFiniteDifference(actual, expected); !text.empty()) return text;
   for (const auto& [name, values] : expected) {
     const std::vector<double>& others = actual.at(name);
     double errors = 0.0;
     double squares = 0.0;
     for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!std::isfinite(values[i])) continue;
       errors += (others[i] - values[i]) * (others[i] - values[i]);
       squares += values[i] * values[i];
     }
-    if (const double error = std::sqrt(errors / squares); squares > 0.0 && !(error <= rtol))
-      return fmt::format("{} is off by {:.3g} of its norm, allowed is {:.3g}", name, error, rtol);
+    if (errors > rtol * rtol * squares)
+      return fmt::format("{} is off by {:.3g} of its norm, allowed is {:.3g}", name, std::sqrt(errors / squares), rtol);
   }
   return "";
 }
 
 std::string firstNonFiniteDifference(const RunResults& actual, const RunResults& expected) {
+  if (std::string text = missingResult(actual, expected); !text.empty()) return text;
   for (const auto& [name, values] : expected) {
     const std::vector<double>& others = actual.at(name);
+    if (others.size() != values.size())
+      return fmt::format("{}: {} elements instead of {}", name, others.size(), values.size());
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (std::isfinite(values[i]) && std::isfinite(others[i])) continue;
       if (std::isnan(values[i]) && std::isnan(others[i])) continue;

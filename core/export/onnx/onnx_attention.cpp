@@ -19,6 +19,14 @@ namespace fuseline {
 
 namespace {
 
+/// Why the heads of an operand do not stand as columns of one tensor.
+const char* orderReason(const OnnxReading& reading, const AttentionOperand& operand) {
+  const OnnxNode* const maker = reading.maker(operand.view.base);
+  const bool isJoined = maker && (maker->op_type() == "Concat" || maker->op_type() == "ScatterND");
+  return isJoined ? "its keys or values are joined from several tensors, such as those of a cache"
+                  : "queries, keys and values have different orders of axes";
+}
+
 class Rewriter {
  public:
   Rewriter(::onnx::GraphProto& graph, const AttentionRewriteOptions& options)
@@ -44,8 +52,9 @@ class Rewriter {
         addAttention(std::move(*attention));
       } else if (isWholeAttention(node)) {
         const bool hasLengths = node.op_type() == "MultiHeadAttention" && !inputOf(node, 4).empty();
-        refuse(node.output(0), hasLengths ? "its key_padding_mask is not of shape [batch, keys]"
-                                          : "it does more than DotProductAttention, such as caching keys");
+        refuse(node.output(0), hasLengths
+                                   ? "its key_padding_mask is not of shape [batch, keys]"
+                                   : "it does more than DotProductAttention, such as appending to a cache of keys");
       }
     }
     if (m_nodes.isEmpty()) return;
@@ -176,7 +185,7 @@ class Rewriter {
     std::vector<std::string> inputs;
     for (const AttentionOperand* const operand : {&parts.q, &parts.k, &parts.v}) {
       const auto tokens = m_columns.tokensOf(*operand, layout);
-      if (!tokens) return refuse(parts.output, "queries, keys and values have different orders of axes");
+      if (!tokens) return refuse(parts.output, orderReason(m_reading, *operand));
       inputs.push_back(*tokens);
     }
     const std::int64_t S = extentOf(parts.q.tokens()), D = extentOf(parts.q.channels()),

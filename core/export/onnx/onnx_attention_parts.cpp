@@ -28,11 +28,11 @@ class AttentionSearch {
   /// product: of probabilities and values.
   std::optional<AttentionParts> inPieces(const ::onnx::NodeProto& product) {
     const auto* const slice = withoutLastColumn(inputOf(product, 0));
-    const auto* const softmax = softmaxOf(slice ? inputOf(*slice, 0) : inputOf(product, 0), 0);
-    if (!softmax) return std::nullopt;
-    const auto* const joined = slice ? joinedWithSinks(inputOf(*softmax, 0)) : nullptr;
+    const std::string logits = logitsOf(slice ? inputOf(*slice, 0) : inputOf(product, 0), 0);
+    if (logits.empty()) return std::nullopt;
+    const auto* const joined = slice ? joinedWithSinks(logits) : nullptr;
     if (slice && !joined) return std::nullopt;
-    std::optional<Scores> scores = scoresAt(inputOf(joined ? *joined : *softmax, 0), 0);
+    std::optional<Scores> scores = scoresAt(joined ? inputOf(*joined, 0) : logits, 0);
     if (!scores) return std::nullopt;
     const auto made = m_views.extents(scores->product);
     const Shape* const repeats = made ? &*made : nullptr;
@@ -259,16 +259,8 @@ class AttentionSearch {
     return isRest && isFirst && (ends->front() == -1 || after->back() + 1 == before->back()) ? slice : nullptr;
   }
 
-  /// The Concat of scores and sinks that a softmax reads, from which its largest element may be subtracted.
-  const ::onnx::NodeProto* joinedWithSinks(std::string tensor) const {
-    if (const auto* const difference = m_reading.makerOf("Sub", tensor)) {
-      const auto* const largest = m_reading.makerOf("ReduceMax", inputOf(*difference, 1));
-      const bool isOfRow = largest && integerOf(*largest, "keepdims", 1) == 1 &&
-                           patterns::numLastAxes(m_reading, *largest, inputOf(*largest, 0)) == 1;
-      if (!isOfRow || m_reading.source(inputOf(*largest, 0)) != m_reading.source(inputOf(*difference, 0)))
-        return nullptr;
-      tensor = inputOf(*difference, 0);
-    }
+  /// The Concat of scores and sinks that a softmax reads.
+  const ::onnx::NodeProto* joinedWithSinks(const std::string& tensor) const {
     const auto* const concat = m_reading.makerOf("Concat", tensor);
     const bool isOfTwo = concat && concat->input_size() == 2 &&
                          m_reading.axisFromEnd(concat->output(0), integerOf(*concat, "axis", 0)) == -1;
@@ -306,15 +298,40 @@ class AttentionSearch {
            (node.op_type() == "Reshape" || node.op_type() == "Unsqueeze" || node.op_type() == "Squeeze");
   }
 
-  const ::onnx::NodeProto* softmaxOf(const std::string& tensor, int depth) const {
+  /// Input of a softmax over the last axis, a node or written out. Empty: the tensor is no softmax.
+  std::string logitsOf(const std::string& tensor, int depth) const {
     const auto* const node = m_reading.maker(tensor);
-    if (!node || depth > kLongestChain || !node->domain().empty()) return nullptr;
-    if (node->op_type() == "Softmax") return isLastAxis(*node) ? node : nullptr;
-    if (isReshape(*node)) return keepsScores(*node) ? softmaxOf(inputOf(*node, 0), depth + 1) : nullptr;
+    if (!node || depth > kLongestChain || !node->domain().empty()) return {};
+    if (node->op_type() == "Softmax") return isLastAxis(*node) ? withoutLargest(inputOf(*node, 0)) : "";
+    if (node->op_type() == "Div") return exponentsOfShares(*node);
+    if (isReshape(*node)) return keepsScores(*node) ? logitsOf(inputOf(*node, 0), depth + 1) : "";
     const auto* const guard = node->op_type() == "Where" ? m_reading.makerOf("IsNaN", inputOf(*node, 0)) : nullptr;
     const bool isGuard = guard && m_reading.number(inputOf(*node, 1)) == 0.0 &&
                          m_reading.source(inputOf(*guard, 0)) == m_reading.source(inputOf(*node, 2));
-    return isGuard ? softmaxOf(inputOf(*node, 2), depth + 1) : nullptr;
+    return isGuard ? logitsOf(inputOf(*node, 2), depth + 1) : "";
+  }
+
+  /// x of exp(x) / sum of exp(x).
+  std::string exponentsOfShares(const ::onnx::NodeProto& quotient) const {
+    const auto* const exponential = m_reading.makerOf("Exp", inputOf(quotient, 0));
+    const auto* const sum = m_reading.makerOf("ReduceSum", inputOf(quotient, 1));
+    const bool isShare = exponential && sum && isOfRows(*sum) &&
+                         m_reading.source(inputOf(*sum, 0)) == m_reading.source(exponential->output(0));
+    return isShare ? withoutLargest(inputOf(*exponential, 0)) : "";
+  }
+
+  /// The largest element of each row may be subtracted from the row, which changes no share.
+  std::string withoutLargest(const std::string& tensor) const {
+    const auto* const difference = m_reading.makerOf("Sub", tensor);
+    const auto* const largest = difference ? m_reading.makerOf("ReduceMax", inputOf(*difference, 1)) : nullptr;
+    const bool isOfItself = largest && isOfRows(*largest) &&
+                            m_reading.source(inputOf(*largest, 0)) == m_reading.source(inputOf(*difference, 0));
+    return isOfItself ? inputOf(*difference, 0) : tensor;
+  }
+
+  bool isOfRows(const ::onnx::NodeProto& reduction) const {
+    return integerOf(reduction, "keepdims", 1) == 1 &&
+           patterns::numLastAxes(m_reading, reduction, inputOf(reduction, 0)) == 1;
   }
 
   std::optional<Scores> scoresAt(const std::string& tensor, int depth) {

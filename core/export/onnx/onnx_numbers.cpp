@@ -488,6 +488,7 @@ NumberArrayPtr OnnxNumbers::compute(const ::onnx::NodeProto& node, const std::st
   if (type == "CumSum") return cumulatedNumbers(node, *x, static_cast<std::int64_t>(inputs[1]->values.front()));
   if (type == "MatMul") return product(x, inputs[1]);
   if (type == "Expand") return expanded(*x, *inputs[1]);
+  if (type == "Tile") return tiledNumbers(*x, inputs[1]->values);
   if (type == "Where" && has(2)) return where(x, inputs[1], inputs[2]);
   if (type == "Range" && has(2)) return ranged(x->values.front(), inputs[1]->values.front(), inputs[2]->values.front());
   const bool isInteger = !floatTypeOf(m_reading.elementType(inputOf(node, 0)));

@@ -53,7 +53,6 @@ FusionRule forward_backward_split_attention() {
                 {.role = "attention", .operations = {"DotProductAttention"}, .follows = "rotary of queries"}},
       .conditions = {{.sentence = "Queries, keys and values are the three parts of the split, each read once.",
                       .holds = asked(readsThreeParts)},
-                     {.sentence = "The heads of a part are contiguous.", .holds = asked(hasWholeHeads)},
                      {.sentence = "Rotary embeddings count positions along the tokens of attention.",
                       .holds = asked(rotatesByTokens)},
                      {.sentence = "Queries, keys and values are not quantized.", .holds = readsPlainHeads}},

@@ -144,19 +144,11 @@ class BackwardRun {
 
   static std::size_t ownThread() { return static_cast<std::size_t>(omp_get_thread_num()); }
 
-  void clear(std::byte* gradient, const TokenLayout& layout) const {
-    if (!gradient) return;
-    const auto rowBytes = static_cast<std::size_t>(layout.heads * layout.channels * sizeBytes(m_problem.dtype));
-    for (std::int64_t entry = 0; entry < layout.batch; ++entry)
-      for (std::int64_t token = 0; token < layout.tokens; ++token)
-        std::memset(gradient + layout.offset(entry, token, 0) * sizeBytes(m_problem.dtype), 0, rowBytes);
-  }
-
   /// Tokens that no sequence has get 0.
   void clearGradients() const {
-    clear(m_pointers.dq, m_problem.gradients.q);
-    clear(m_pointers.dk, m_problem.gradients.k);
-    clear(m_pointers.dv, m_problem.gradients.v);
+    clearHeads(m_pointers.dq, m_problem.dtype, m_problem.gradients.q);
+    clearHeads(m_pointers.dk, m_problem.dtype, m_problem.gradients.k);
+    clearHeads(m_pointers.dv, m_problem.dtype, m_problem.gradients.v);
   }
 
   // ---- one tile of scores
@@ -167,7 +159,7 @@ class BackwardRun {
     const auto rowsAt = [&](const std::byte* data, const TokenLayout& layout) {
       return headRows(data, m_problem.dtype, layout, queries.entry(), queries.token(), queries.head);
     };
-    const RowsOf dy = rowsAt(m_pointers.dy, layouts.y);
+    const RowsOf dy = rowsAt(m_pointers.dy, m_problem.gradients.y);
     const std::int64_t width = m_workspace.heads.keyWidth();
     const std::int64_t valueWidth = m_workspace.heads.valueWidth();
     readQueryRows(m_problem, m_pointers.inputs.q, queries, tiles.queryRows);
@@ -498,12 +490,12 @@ class BackwardRun {
 
   double offsetGradient(const QueryTile& queries) const {
     const TokenLayout& y = m_problem.layouts.y;
-    const auto rowsAt = [&](const std::byte* data) {
-      return headRows(data, m_problem.dtype, y, queries.entry(), queries.token(), queries.head);
+    const auto rowsAt = [&](const std::byte* data, const TokenLayout& layout) {
+      return headRows(data, m_problem.dtype, layout, queries.entry(), queries.token(), queries.head);
     };
     float delta[kTileQueries];
     headRowFunctions(m_problem.dtype)
-        .dot(rowsAt(m_pointers.dy), rowsAt(m_pointers.y), queries.count, y.channels, delta);
+        .dot(rowsAt(m_pointers.dy, m_problem.gradients.y), rowsAt(m_pointers.y, y), queries.count, y.channels, delta);
     double sum = 0.0;
     for (std::int64_t i = 0; i < queries.count; ++i)
       sum += std::exp(static_cast<double>(m_pointers.inputs.offset[queries.head]) - lseAt(queries, i)) * delta[i];

@@ -82,7 +82,7 @@ class ForwardRun {
   void clearResults() {
     const TokenLayout& y = m_problem.layouts.y;
     const std::int64_t rows = y.batch * y.tokens * y.heads;
-    std::fill_n(m_pointers.y, rows * y.channels * sizeBytes(m_problem.dtype), std::byte());
+    clearHeads(m_pointers.y, m_problem.dtype, y);
     if (m_pointers.lse) std::fill_n(m_pointers.lse, rows, kNothing);
   }
 

@@ -33,6 +33,16 @@ RowsOf headRows(const std::byte* data, DType dtype, const TokenLayout& layout, s
   return {.data = first, .stride = layout.tokenStride};
 }
 
+void clearHeads(std::byte* data, DType dtype, const TokenLayout& layout) {
+  if (!data) return;
+  const std::int64_t pieces = layout.hasContiguousHeads() ? 1 : layout.heads;
+  const auto bytes = static_cast<std::size_t>(layout.heads / pieces * layout.channels * sizeBytes(dtype));
+  for (std::int64_t entry = 0; entry < layout.batch; ++entry)
+    for (std::int64_t token = 0; token < layout.tokens; ++token)
+      for (std::int64_t head = 0; head < pieces; ++head)
+        std::memset(data + layout.offset(entry, token, head) * sizeBytes(dtype), 0, bytes);
+}
+
 PackedHeads::PackedHeads(const AttentionProblem& problem, const TokenLayout& layout, const HeadRotation* rotation,
                          HeadFactors factors, WorkspaceCutter& cutter)
     : m_layout(layout),

@@ -193,6 +193,9 @@ std::vector<PlacedSequence> placedSequences(const AttentionProblem& problem, con
 /// Has the problem tokens that no sequence may have?
 bool mayHaveGaps(const AttentionForm& form);
 
+/// Zeros in all heads. data: null: nothing to do.
+void clearHeads(std::byte* data, DType dtype, const TokenLayout& layout);
+
 /// The rows of a head, from a token on.
 RowsOf headRows(const std::byte* data, DType dtype, const TokenLayout& layout, std::int64_t entry, std::int64_t token,
                 std::int64_t head);

@@ -43,11 +43,12 @@ class RotaryKernel final : public Kernel {
 
  private:
   std::int64_t width() const { return m.layout.heads * m.layout.channels; }
-  /// A token's heads, and the angles of its position.
+  /// A token's heads and a vector behind them, and the angles of its position.
   std::size_t threadFloats() const {
-    return static_cast<std::size_t>(paddedWidth(width())) +
+    return static_cast<std::size_t>(headFloats()) +
            static_cast<std::size_t>(paddedWidth(static_cast<std::int64_t>(2 * m_angles.numPairs())));
   }
+  std::int64_t headFloats() const { return paddedWidth(width()) + kLanePad; }
 
   /// Empty where a token's position is its index.
   std::vector<std::int64_t> positionsOf(Pointers pointers) const {
@@ -65,19 +66,30 @@ class RotaryKernel final : public Kernel {
     const std::int64_t token = index % m.layout.tokens;
     const std::int64_t position =
         positions.empty() ? m.form.offset + token : positions[static_cast<std::size_t>(index)];
-    const std::int64_t padded = paddedWidth(width());
     const HeadRowFunctions& rows = headRowFunctions(m.from.spec.dtype);
-    const auto rowOf = [&](const Binding& binding, const TokenLayout& layout) {
+    const auto headsOf = [&](const Binding& binding, const TokenLayout& layout) {
       return RowsOf{.data = binding.at(pointers) + layout.offset(entry, token, 0) * sizeBytes(binding.spec.dtype),
-                    .stride = width()};
+                    .stride = layout.headStride};
     };
-    rows.read(rowOf(m.from, m.fromLayout), 1, width(), 1.0F, own, padded);
+    readHeads(rows, headsOf(m.from, m.fromLayout), own);
     if (position >= 0) {
-      const float* const angles = m_angles.at(position, own + padded);
+      const float* const angles = m_angles.at(position, own + headFloats());
       attentionFunctions().rotate(own, m.layout.heads, m.layout.channels, m.form.numPairs(), m.form.isInterleaved,
                                   angles, angles + m_angles.numPairs());
     }
-    rows.write(own, padded, 1, width(), nullptr, 1.0F, rowOf(m.to, m.toLayout));
+    writeHeads(rows, own, headsOf(m.to, m.toLayout));
+  }
+
+  /// Contiguous heads are one row. Whole vectors behind one head are in front of the next.
+  void readHeads(const HeadRowFunctions& rows, RowsOf heads, float* own) const {
+    const std::int64_t channels = m.layout.channels;
+    if (m.fromLayout.hasContiguousHeads()) return rows.read(heads, 1, width(), 1.0F, own, paddedWidth(width()));
+    rows.read(heads, m.layout.heads, channels, 1.0F, own, channels);
+  }
+  void writeHeads(const HeadRowFunctions& rows, const float* own, RowsOf heads) const {
+    const std::int64_t channels = m.layout.channels;
+    if (m.toLayout.hasContiguousHeads()) return rows.write(own, paddedWidth(width()), 1, width(), nullptr, 1.0F, heads);
+    rows.write(own, channels, m.layout.heads, channels, nullptr, 1.0F, heads);
   }
 
   RotaryStep m;

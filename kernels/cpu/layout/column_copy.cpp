@@ -17,38 +17,32 @@ constexpr std::int64_t kBytesPerThread = 1 << 16;
 
 class ColumnCopy final : public Kernel {
  public:
-  ColumnCopy(ColumnCopyStep step, int threads)
-      : m_step(std::move(step)), m_threads(threads), m_rowBytes(m_step.rowBytes()) {}
+  ColumnCopy(ColumnCopyStep step, int threads) : m_step(std::move(step)), m_threads(threads) {}
 
   void run(Pointers pointers, std::byte*) override {
-    const std::int64_t rows = m_step.rows();
     std::byte* const whole = m_step.whole.at(pointers);
-    const std::int64_t worth = rows * m_rowBytes / kBytesPerThread;
+    const std::int64_t worth = m_step.rows * m_step.rowBytes / kBytesPerThread;
     const auto threads = static_cast<int>(std::clamp<std::int64_t>(worth, 1, m_threads));
 #pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (std::int64_t row = 0; row < rows; ++row) copyRow(whole + row * m_rowBytes, row, pointers);
+    for (std::int64_t row = 0; row < m_step.rows; ++row) copyRow(whole + row * m_step.rowBytes, row, pointers);
   }
 
  private:
   void copyRow(std::byte* whole, std::int64_t row, Pointers pointers) const {
     for (const BoundPiece& piece : m_step.pieces) {
+      if (piece.isInPlace) continue;
       const auto bytes = static_cast<std::size_t>(piece.bytes);
-      if (piece.isInPlace()) {
-        whole += piece.bytes;
-        continue;
-      }
+      std::byte* const columns = whole + piece.firstByte;
       std::byte* const first = piece.binding.at(pointers);
-      std::byte* const own = first ? first + row * piece.bytes : nullptr;
-      if (m_step.direction == ColumnCopyDirection::FromPieces && own) std::memcpy(whole, own, bytes);
-      if (m_step.direction == ColumnCopyDirection::FromPieces && !own) std::memset(whole, 0, bytes);
-      if (m_step.direction == ColumnCopyDirection::ToPieces && own) std::memcpy(own, whole, bytes);
-      whole += piece.bytes;
+      std::byte* const own = first ? first + row * piece.rowBytes : nullptr;
+      if (m_step.direction == ColumnCopyDirection::FromPieces && own) std::memcpy(columns, own, bytes);
+      if (m_step.direction == ColumnCopyDirection::FromPieces && !own) std::memset(columns, 0, bytes);
+      if (m_step.direction == ColumnCopyDirection::ToPieces && own) std::memcpy(own, columns, bytes);
     }
   }
 
   ColumnCopyStep m_step;
   int m_threads;
-  std::int64_t m_rowBytes;
 };
 
 }  // namespace

@@ -27,8 +27,13 @@ class ExpandBackward final : public Kernel {
 
   void run(Pointers pointers, std::byte* workspace) override {
     const std::int64_t copies = m_dy.spec.shape[m_dy.spec.shape.size() - 2];
-    sumRows({m_dy.at(pointers), m_dx.at(pointers), m_dy.spec.cols(), m_dy.spec.dtype, m_threads}, m_rows, copies, {},
-            workspace);
+    sumRows({.from = m_dy.at(pointers),
+             .to = m_dx.at(pointers),
+             .width = m_dy.spec.cols(),
+             .dtype = m_dy.spec.dtype,
+             .threads = m_threads,
+             .fromStride = m_dy.rowStride},
+            m_rows, copies, {}, workspace);
   }
 
  private:

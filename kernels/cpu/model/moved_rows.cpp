@@ -26,7 +26,8 @@ int threadsFor(const MovedRows& rows, std::size_t numRows) {
 
 RowsOf rowAt(const MovedRows& rows, const std::byte* data, std::int64_t row) {
   // Only read where data is the source.
-  return {.data = const_cast<std::byte*>(data) + row * rows.width * sizeBytes(rows.dtype), .stride = rows.width};
+  const std::int64_t stride = data == rows.from && rows.fromStride > 0 ? rows.fromStride : rows.width;
+  return {.data = const_cast<std::byte*>(data) + row * stride * sizeBytes(rows.dtype), .stride = stride};
 }
 
 /// Two rows in float32 of the current thread.

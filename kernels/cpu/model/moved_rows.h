@@ -18,6 +18,7 @@ struct MovedRows {
   std::int64_t width = 0;
   DType dtype = DType::F32;
   int threads = 1;
+  std::int64_t fromStride = 0;  // elements from one row of `from` to the next; 0: width
 };
 
 /// The workspace of sumRows() and scaleRows().

@@ -152,6 +152,7 @@ class AttentionBackward final : public Kernel {
 
   void sumDeltas(const Parts& parts, Pointers pointers) const {
     const TokenLayout& y = m_problem.layouts.y;
+    const TokenLayout& dy = m_problem.gradients.y;
     launchAttentionDeltas({.element = elementOf(m_problem.dtype),
                            .y = m_bindings.y.at(pointers),
                            .dy = m_bindings.dy.at(pointers),
@@ -161,7 +162,11 @@ class AttentionBackward final : public Kernel {
                            .heads = y.heads,
                            .channels = y.channels,
                            .batchStride = y.batchStride,
-                           .tokenStride = y.tokenStride},
+                           .tokenStride = y.tokenStride,
+                           .headStride = y.headStride,
+                           .gradBatchStride = dy.batchStride,
+                           .gradTokenStride = dy.tokenStride,
+                           .gradHeadStride = dy.headStride},
                           m_device.stream);
   }
 
@@ -180,7 +185,7 @@ class AttentionBackward final : public Kernel {
     multiply(m_gemms.scores(pass.rows), {.a = ofQueries(m_bindings.inputs[kQ], layouts.q),
                                          .b = ofKeys(m_bindings.inputs[kK], layouts.k),
                                          .c = reinterpret_cast<std::byte*>(parts.products)});
-    multiply(m_gemms.gradProbabilities(pass.rows), {.a = ofQueries(m_bindings.dy, layouts.y),
+    multiply(m_gemms.gradProbabilities(pass.rows), {.a = ofQueries(m_bindings.dy, m_problem.gradients.y),
                                                     .b = ofKeys(m_bindings.inputs[kV], layouts.v),
                                                     .c = reinterpret_cast<std::byte*>(parts.gradProbabilities)});
     differentiate(rules, pass, parts, pointers);
@@ -201,7 +206,7 @@ class AttentionBackward final : public Kernel {
     addTo(kK, m_problem.gradients.k, parts.keys, m_gemms.gradKeys(pass.rows, hasSums(), isAdded), parts.gradProducts,
           ofQueries(m_bindings.inputs[kQ], layouts.q));
     addTo(kV, m_problem.gradients.v, parts.values, m_gemms.gradValues(pass.rows, hasSums(), isAdded),
-          parts.probabilities, ofQueries(m_bindings.dy, layouts.y));
+          parts.probabilities, ofQueries(m_bindings.dy, m_problem.gradients.y));
   }
 
   /// Gradients of queries that are not finite.

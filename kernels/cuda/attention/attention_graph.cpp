@@ -67,7 +67,7 @@ Verdict fitsTokens(const AttentionProblem& problem) {
 /// [entries, heads, tokens, channels]
 GraphTensor headTensor(const TokenLayout& layout, GraphElement element) {
   return {.dims = {layout.batch, layout.heads, layout.tokens, layout.channels},
-          .strides = {layout.batchStride, layout.channels, layout.tokenStride, 1},
+          .strides = {layout.batchStride, layout.headStride, layout.tokenStride, 1},
           .element = element};
 }
 
@@ -310,7 +310,7 @@ AttentionBackwardGraph attentionBackwardGraph(const AttentionProblem& problem) {
                               .k = graph.headsTransposed(layouts.k),
                               .v = graph.headsTransposed(layouts.v),
                               .y = graph.heads(layouts.y),
-                              .dy = graph.heads(layouts.y),
+                              .dy = graph.heads(problem.gradients.y),
                               .lse = graph.rows(1, GraphElement::F32, false),
                               .dq = graph.heads(problem.gradients.q),
                               .dk = graph.heads(problem.gradients.k),

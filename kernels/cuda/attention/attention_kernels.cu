@@ -200,9 +200,10 @@ __global__ void __launch_bounds__(kRowThreads) sumSeenKeys(const __grid_constant
   const std::int64_t unit = task.pass.firstUnit + blockIdx.y;
   const std::int64_t entry = unit / task.rules.groups;
   const std::int64_t scores = (static_cast<std::int64_t>(blockIdx.y) * task.pass.rows + blockIdx.x) * task.rules.keys;
-  const std::int64_t right = entry * task.rightBatchStride + unit % task.rules.groups * task.channels;
+  const std::int64_t right = entry * task.rightBatchStride + unit % task.rules.groups * task.rightHeadStride;
   const std::int64_t result = entry * task.resultBatchStride +
-                              (task.pass.firstRow + blockIdx.x) * task.resultTokenStride + row.head() * task.channels;
+                              (task.pass.firstRow + blockIdx.x) * task.resultTokenStride +
+                              row.head() * task.resultHeadStride;
   for (std::int64_t d = threadIdx.x; d < task.channels; d += kRowThreads) {
     if (isFinite(loadElement(kElement, task.result, result + d))) continue;
     float sum = 0.0f;
@@ -224,10 +225,11 @@ __global__ void __launch_bounds__(kRowThreads) sumDeltas(const __grid_constant__
   const std::int64_t head = index % task.heads;
   const std::int64_t token = index / task.heads % task.tokens;
   const std::int64_t entry = index / task.heads / task.tokens;
-  const std::int64_t first = entry * task.batchStride + token * task.tokenStride + head * task.channels;
+  const std::int64_t ofY = entry * task.batchStride + token * task.tokenStride + head * task.headStride;
+  const std::int64_t ofDy = entry * task.gradBatchStride + token * task.gradTokenStride + head * task.gradHeadStride;
   float sum = 0.0f;
   for (std::int64_t d = threadIdx.x; isInside && d < task.channels; d += kWarpLanes)
-    sum += loadElement(kElement, task.y, first + d) * loadElement(kElement, task.dy, first + d);
+    sum += loadElement(kElement, task.y, ofY + d) * loadElement(kElement, task.dy, ofDy + d);
   sum = sumOverLanes(sum, kWarpLanes);
   if (isInside && threadIdx.x == 0) task.deltas[(entry * task.heads + head) * task.tokens + token] = sum;
 }
@@ -260,7 +262,7 @@ template <Element kElement>
 __global__ void __launch_bounds__(kRowThreads) storeHeadRows(const __grid_constant__ HeadRows task) {
   const std::int64_t unit = task.firstUnit + blockIdx.y;
   const std::int64_t to =
-      unit / task.groups * task.batchStride + blockIdx.x * task.tokenStride + unit % task.groups * task.channels;
+      unit / task.groups * task.batchStride + blockIdx.x * task.tokenStride + unit % task.groups * task.headStride;
   const std::int64_t from = (static_cast<std::int64_t>(blockIdx.y) * task.tokens + blockIdx.x) * task.channels;
   for (std::int64_t d = threadIdx.x; d < task.channels; d += kRowThreads)
     storeElement(kElement, task.to, to + d, task.from ? task.from[from + d] : 0.0f);

@@ -97,8 +97,10 @@ struct MaskedProduct {
   std::int64_t channels = 1;
   std::int64_t rightBatchStride = 0;
   std::int64_t rightTokenStride = 0;
+  std::int64_t rightHeadStride = 0;
   std::int64_t resultBatchStride = 0;
   std::int64_t resultTokenStride = 0;
+  std::int64_t resultHeadStride = 0;
 };
 /// Launches nothing if nothing is masked.
 void launchMaskedProduct(const MaskedProduct& product, Stream stream);
@@ -113,8 +115,13 @@ struct AttentionDeltas {
   std::int64_t tokens = 0;
   std::int64_t heads = 1;
   std::int64_t channels = 1;  // of a head
+  // Of y and of dy.
   std::int64_t batchStride = 0;
   std::int64_t tokenStride = 0;
+  std::int64_t headStride = 0;
+  std::int64_t gradBatchStride = 0;
+  std::int64_t gradTokenStride = 0;
+  std::int64_t gradHeadStride = 0;
 };
 void launchAttentionDeltas(const AttentionDeltas& deltas, Stream stream);
 
@@ -134,6 +141,7 @@ struct HeadRows {
   std::int64_t channels = 1;
   std::int64_t batchStride = 0;
   std::int64_t tokenStride = 0;
+  std::int64_t headStride = 0;
 };
 void launchHeadRows(const HeadRows& rows, Stream stream);
 

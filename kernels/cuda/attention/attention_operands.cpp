@@ -31,7 +31,8 @@ HeadRows allHeadRows(const AttentionProblem& problem, const TokenLayout& layout,
           .tokens = layout.tokens,
           .channels = layout.channels,
           .batchStride = layout.batchStride,
-          .tokenStride = layout.tokenStride};
+          .tokenStride = layout.tokenStride,
+          .headStride = layout.headStride};
 }
 
 MaskedProduct maskedProduct(const AttentionProblem& problem, const ScoreRules& rules, const AttentionPass& pass,
@@ -42,8 +43,10 @@ MaskedProduct maskedProduct(const AttentionProblem& problem, const ScoreRules& r
           .channels = right.channels,
           .rightBatchStride = right.batchStride,
           .rightTokenStride = right.tokenStride,
+          .rightHeadStride = right.headStride,
           .resultBatchStride = result.batchStride,
-          .resultTokenStride = result.tokenStride};
+          .resultTokenStride = result.tokenStride,
+          .resultHeadStride = result.headStride};
 }
 
 AttentionRuleOperands::AttentionRuleOperands(const CompileRequest& request, const AttentionProblem& problem)

@@ -12,12 +12,12 @@ namespace {
 
 constexpr std::int64_t kMaxUnits = 65535;  // blocks of a grid in its second direction
 
-bool areInLine(const TokenLayout& layout) { return layout.batchStride == layout.heads * layout.channels; }
+bool areInLine(const TokenLayout& layout) { return layout.batchStride == layout.heads * layout.headStride; }
 
 /// In sbhd the heads of all batch entries follow each other, unless they are packed; otherwise those of one.
 std::int64_t unitsInLine(const AttentionProblem& problem) {
   const auto areInLineHere = [](const AttentionLayouts& layouts) {
-    return areInLine(layouts.q) && areInLine(layouts.k) && areInLine(layouts.v);
+    return areInLine(layouts.q) && areInLine(layouts.k) && areInLine(layouts.v) && areInLine(layouts.y);
   };
   const bool areAll =
       problem.form.format == QkvFormat::Sbhd && areInLineHere(problem.layouts) && areInLineHere(problem.gradients);
@@ -66,11 +66,12 @@ std::int64_t keyOffset(const AttentionProblem& problem, const TokenLayout& layou
   return layout.offset(pass.firstUnit / problem.form.groups, 0, pass.firstUnit % problem.form.groups);
 }
 
-/// Strides between first elements of heads, and between rows of scores.
+/// Strides between rows of heads, and between rows of scores.
 std::uint32_t AttentionGemms::alignment(const TokenLayout& a, const TokenLayout& b) const {
   const auto bytes = static_cast<std::uint32_t>(sizeBytes(m->dtype));
   std::uint32_t alignment = GemmProblem().alignmentBytes;
-  for (const std::int64_t elements : {a.channels, b.channels, m->layouts.k.tokens})
+  for (const std::int64_t elements :
+       {a.channels, a.headStride, a.tokenStride, b.channels, b.headStride, b.tokenStride, m->layouts.k.tokens})
     alignment = std::gcd(alignment, static_cast<std::uint32_t>(elements % GemmProblem().alignmentBytes) * bytes);
   return alignment;
 }
@@ -86,7 +87,7 @@ GemmProblem AttentionGemms::ofScores(std::int64_t rows, const TokenLayout& left,
           .cType = DType::F32,
           .batch = {.count = m_tiles.units,
                     .aStride = headStride(left),
-                    .bStride = right.channels,
+                    .bStride = right.headStride,
                     .cStride = rows * keys,
                     .aRow = left.tokenStride,
                     .bRow = right.tokenStride,
@@ -104,7 +105,7 @@ GemmProblem AttentionGemms::ofQueries(std::int64_t rows, const TokenLayout& righ
           .cType = m->dtype,
           .batch = {.count = m_tiles.units,
                     .aStride = rows * keys,
-                    .bStride = right.channels,
+                    .bStride = right.headStride,
                     .cStride = headStride(result),
                     .aRow = keys,
                     .bRow = right.tokenStride,
@@ -126,7 +127,7 @@ GemmProblem AttentionGemms::ofKeys(std::int64_t rows, const TokenLayout& right, 
           .batch = {.count = m_tiles.units,
                     .aStride = rows * keys,
                     .bStride = headStride(right),
-                    .cStride = isSum ? keys * result.channels : result.channels,
+                    .cStride = isSum ? keys * result.channels : result.headStride,
                     .aRow = keys,
                     .bRow = right.tokenStride,
                     .cRow = isSum ? result.channels : result.tokenStride},
@@ -138,7 +139,7 @@ GemmProblem AttentionGemms::scores(std::int64_t rows) const { return ofScores(ro
 GemmProblem AttentionGemms::output(std::int64_t rows) const { return ofQueries(rows, m->layouts.v, m->layouts.y); }
 
 GemmProblem AttentionGemms::gradProbabilities(std::int64_t rows) const {
-  return ofScores(rows, m->layouts.y, m->layouts.v);
+  return ofScores(rows, m->gradients.y, m->layouts.v);
 }
 
 GemmProblem AttentionGemms::gradQueries(std::int64_t rows) const {
@@ -146,7 +147,7 @@ GemmProblem AttentionGemms::gradQueries(std::int64_t rows) const {
 }
 
 GemmProblem AttentionGemms::gradValues(std::int64_t rows, bool isSum, bool isAdded) const {
-  return ofKeys(rows, m->layouts.y, m->gradients.v, isSum, isAdded);
+  return ofKeys(rows, m->gradients.y, m->gradients.v, isSum, isAdded);
 }
 
 GemmProblem AttentionGemms::gradKeys(std::int64_t rows, bool isSum, bool isAdded) const {

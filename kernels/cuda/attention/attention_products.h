@@ -52,7 +52,7 @@ class AttentionGemms {
   GemmProblem ofQueries(std::int64_t rows, const TokenLayout& right, const TokenLayout& result) const;
   GemmProblem ofKeys(std::int64_t rows, const TokenLayout& right, const TokenLayout& result, bool isSum,
                      bool isAdded) const;
-  std::int64_t headStride(const TokenLayout& queries) const { return m->form.headsPerGroup() * queries.channels; }
+  std::int64_t headStride(const TokenLayout& queries) const { return m->form.headsPerGroup() * queries.headStride; }
   std::uint32_t alignment(const TokenLayout& a, const TokenLayout& b) const;
 
   const AttentionProblem* m;

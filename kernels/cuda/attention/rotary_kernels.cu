@@ -34,46 +34,60 @@ class TokenRotation {
         m_task.isInterleaved && kVector > 1 ? 2 * m_task.pairs / kVector : m_task.pairs / kVector;
     const std::int64_t perHead = turned + rest / kVector;
     for (std::int64_t i = threadIdx.x; i < m_task.heads * perHead; i += blockDim.x) {
-      const std::int64_t head = i / perHead * m_task.channels;
+      const std::int64_t head = i / perHead;
       const std::int64_t packet = i % perHead;
+      const Places places = {m_from + head * m_task.fromHeadStride, m_to + head * m_task.toHeadStride};
       if (packet < turned)
-        turn(head, static_cast<int>(packet));
+        turn(places, static_cast<int>(packet));
       else
-        pass(head + 2 * m_task.numPairs + (packet - turned) * kVector);
+        pass(places, 2 * m_task.numPairs + (packet - turned) * kVector);
     }
   }
 
  private:
-  __device__ void pass(std::int64_t index) const {
-    float values[kVector];
-    loadElements<kElement, kVector>(m_task.from, m_from + index, kVector, values);
-    storeElements<kElement, kVector>(m_task.to, m_to + index, kVector, values);
+  /// The first element of a head in either tensor.
+  struct Places {
+    std::int64_t from;
+    std::int64_t to;
+  };
+
+  __device__ void load(const Places& places, std::int64_t channel, float (&values)[kVector]) const {
+    loadElements<kElement, kVector>(m_task.from, places.from + channel, kVector, values);
+  }
+  __device__ void store(const Places& places, std::int64_t channel, const float (&values)[kVector]) const {
+    storeElements<kElement, kVector>(m_task.to, places.to + channel, kVector, values);
   }
 
-  __device__ void turn(std::int64_t head, int packet) const {
+  __device__ void pass(const Places& places, std::int64_t channel) const {
+    float values[kVector];
+    load(places, channel, values);
+    store(places, channel, values);
+  }
+
+  __device__ void turn(const Places& places, int packet) const {
     if constexpr (kVector > 1)
-      if (m_task.isInterleaved) return turnNeighbors(head, packet);
+      if (m_task.isInterleaved) return turnNeighbors(places, packet);
     const std::int64_t pair = m_task.firstPair + packet * kVector;
-    const std::int64_t first = head + (m_task.isInterleaved ? 2 * pair : pair);
+    const std::int64_t first = m_task.isInterleaved ? 2 * pair : pair;
     const std::int64_t second = m_task.isInterleaved ? first + 1 : first + m_task.numPairs;
     float x1[kVector];
     float x2[kVector];
-    loadElements<kElement, kVector>(m_task.from, m_from + first, kVector, x1);
-    loadElements<kElement, kVector>(m_task.from, m_from + second, kVector, x2);
+    load(places, first, x1);
+    load(places, second, x2);
 #pragma unroll
     for (int v = 0; v < kVector; ++v) turnPair(packet * kVector + v, x1[v], x2[v]);
-    storeElements<kElement, kVector>(m_task.to, m_to + first, kVector, x1);
-    storeElements<kElement, kVector>(m_task.to, m_to + second, kVector, x2);
+    store(places, first, x1);
+    store(places, second, x2);
   }
 
   /// Half as many pairs as a packet has elements.
-  __device__ void turnNeighbors(std::int64_t head, int packet) const {
-    const std::int64_t index = head + 2 * m_task.firstPair + packet * kVector;
+  __device__ void turnNeighbors(const Places& places, int packet) const {
+    const std::int64_t channel = 2 * m_task.firstPair + packet * kVector;
     float x[kVector];
-    loadElements<kElement, kVector>(m_task.from, m_from + index, kVector, x);
+    load(places, channel, x);
 #pragma unroll
     for (int v = 0; v + 1 < kVector; v += 2) turnPair((packet * kVector + v) / 2, x[v], x[v + 1]);
-    storeElements<kElement, kVector>(m_task.to, m_to + index, kVector, x);
+    store(places, channel, x);
   }
 
   __device__ void turnPair(int pair, float& x1, float& x2) const {

@@ -21,8 +21,10 @@ struct RotaryTask {
   // Strides of either tensor, in elements.
   std::int64_t fromBatchStride = 0;
   std::int64_t fromTokenStride = 0;
+  std::int64_t fromHeadStride = 0;
   std::int64_t toBatchStride = 0;
   std::int64_t toTokenStride = 0;
+  std::int64_t toHeadStride = 0;
   std::int64_t heads = 1;
   std::int64_t channels = 1;  // of a head
   std::int64_t numPairs = 0;  // that turn
@@ -41,7 +43,7 @@ struct RotaryTask {
   std::uint64_t turns[kMaxPairs] = {};   // a token, in 2^-64 of a full turn
 };
 
-/// to: as `from`, but for tokens in no sequence, which pass.
+/// to: as `from`, but for tokens in no sequence, which pass. May be `from` itself.
 void launchRotary(const RotaryTask& task, Stream stream);
 
 }  // namespace fuseline::cuda

@@ -12,27 +12,33 @@ namespace {
 
 class ColumnCopy final : public Kernel {
  public:
-  ColumnCopy(ColumnCopyStep step, Stream stream)
-      : m_step(std::move(step)), m_stream(stream), m_rowBytes(m_step.rowBytes()) {}
+  ColumnCopy(ColumnCopyStep step, Stream stream) : m_step(std::move(step)), m_stream(stream) {}
 
   void run(Pointers pointers, std::byte*) override {
-    ColumnPieces launch{.rows = m_step.rows()};
-    std::byte* columns = m_step.whole.at(pointers);
+    ColumnPieces launch{.rows = m_step.rows};
+    std::byte* const whole = m_step.whole.at(pointers);
     for (const BoundPiece& piece : m_step.pieces) {
-      launch.pieces[launch.count++] = pieceAt(columns, piece, pointers);
+      launch.pieces[launch.count++] = pieceAt(whole + piece.firstByte, piece, pointers);
       if (launch.count == ColumnPieces::kMax) launchAll(launch);
-      columns += piece.bytes;
     }
     launchAll(launch);
   }
 
  private:
   ColumnPiece pieceAt(std::byte* columns, const BoundPiece& piece, Pointers pointers) const {
-    if (piece.isInPlace()) return {};
+    if (piece.isInPlace) return {};
     std::byte* const own = piece.binding.at(pointers);
     if (m_step.direction == ColumnCopyDirection::ToPieces)
-      return {.from = columns, .to = own, .fromRowBytes = m_rowBytes, .toRowBytes = piece.bytes, .bytes = piece.bytes};
-    return {.from = own, .to = columns, .fromRowBytes = piece.bytes, .toRowBytes = m_rowBytes, .bytes = piece.bytes};
+      return {.from = columns,
+              .to = own,
+              .fromRowBytes = m_step.rowBytes,
+              .toRowBytes = piece.rowBytes,
+              .bytes = piece.bytes};
+    return {.from = own,
+            .to = columns,
+            .fromRowBytes = piece.rowBytes,
+            .toRowBytes = m_step.rowBytes,
+            .bytes = piece.bytes};
   }
 
   void launchAll(ColumnPieces& pieces) const {
@@ -42,7 +48,6 @@ class ColumnCopy final : public Kernel {
 
   ColumnCopyStep m_step;
   Stream m_stream;
-  std::int64_t m_rowBytes;
 };
 
 }  // namespace

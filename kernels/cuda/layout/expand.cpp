@@ -22,7 +22,8 @@ class ExpandBackward final : public Kernel {
                     .element = elementOf(m_dx.spec.dtype),
                     .count = m_dx.spec.numElements(),
                     .width = m_dx.spec.cols(),
-                    .copies = m_dy.spec.shape[m_dy.spec.shape.size() - 2]},
+                    .copies = m_dy.spec.shape[m_dy.spec.shape.size() - 2],
+                    .stride = m_dy.rowStride > 0 ? m_dy.rowStride : m_dy.spec.cols()},
                    m_stream);
   }
 

@@ -24,10 +24,10 @@ __global__ void __launch_bounds__(kBlockThreads) sumCopies(const __grid_constant
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x; i < sums.count;
        i += stride) {
     const std::int64_t row = i / sums.width;
-    const std::int64_t first = row * sums.copies * sums.width + i % sums.width;
+    const std::int64_t first = row * sums.copies * sums.stride + i % sums.width;
     float sum = 0.0F;
     for (std::int64_t copy = 0; copy < sums.copies; ++copy)
-      sum += loadElement(sums.element, sums.dy, first + copy * sums.width);
+      sum += loadElement(sums.element, sums.dy, first + copy * sums.stride);
     storeElement(sums.element, sums.dx, i, sum);
   }
 }

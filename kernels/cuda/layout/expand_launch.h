@@ -9,7 +9,7 @@
 
 namespace fuseline::cuda {
 
-/// dx: [rows, width]; dy: [rows, copies, width].
+/// dx: [rows, width]; dy: [rows, copies, width], its rows `stride` elements apart.
 struct CopySums {
   const void* dy = nullptr;
   void* dx = nullptr;
@@ -17,6 +17,7 @@ struct CopySums {
   std::int64_t count = 0;  // elements of dx
   std::int64_t width = 0;
   std::int64_t copies = 1;
+  std::int64_t stride = 0;
 };
 
 void launchCopySums(const CopySums& sums, Stream stream);

@@ -66,6 +66,9 @@ DECODERS = {
     "GptOss": dict(GROUPED, head_dim=8, num_local_experts=4, num_experts_per_tok=2, sliding_window=4),
     "Olmo": GROUPED,
     "Glm": dict(GROUPED, head_dim=8, pad_token_id=0),
+    "GPTJ": dict(vocab_size=WORDS, n_embd=HIDDEN, n_layer=LAYERS, n_head=HEADS, rotary_dim=4, n_positions=64),
+    "DeepseekV3": dict(TEXT, num_key_value_heads=HEADS, q_lora_rank=24, kv_lora_rank=16, qk_nope_head_dim=8,
+                       qk_rope_head_dim=4, v_head_dim=8, first_k_dense_replace=LAYERS),
 }
 ENCODERS = {
     "Bert": TEXT,

@@ -73,10 +73,67 @@ TEST(ColumnViews, KeepThePackedTensorOnly) {
   EXPECT_EQ(layer.plan.savedForBackwardBytes, 4 * (packed + heads + y + statistics)) << toString(layer.plan);
 }
 
+constexpr std::int64_t kLatentHeads = 4 * 8;  // elements of a row in one of the two parts of the heads
+
+/// Only the plain channels of keys, which stand beside values, are copied. Queries are rotated in place.
+TEST(ColumnViews, LatentAttentionCopiesOneHalfOfItsKeys) {
+  for (const DType dtype : kFloatTypes) {
+    const PlannedLayer layer(latentAttention(), dtype);
+    const std::int64_t half = kRows * kLatentHeads * sizeBytes(dtype);
+    EXPECT_EQ(bytesOf(layer.plan, Phase::Forward, "Concat"), 2 * half) << toString(layer.plan);
+    EXPECT_EQ(bytesOf(layer.plan, Phase::Backward, "Concat"), 0) << toString(layer.plan);
+    EXPECT_EQ(bytesOf(layer.plan, Phase::Backward, "Split"), 2 * half) << toString(layer.plan);
+    // Backward needs the values, but not the plain channels of keys beside them, so a view would keep more memory.
+    EXPECT_EQ(bytesOf(layer.plan, Phase::Forward, "Split"), 2 * half) << toString(layer.plan);
+  }
+  const Graph inference = chain(DType::BF16, {99, 2, 16}, latentAttention().links, {.pass = ExecutionMode::Inference});
+  const Plan plan = makePlan(inference, unfused(inference));
+  EXPECT_EQ(bytesOf(plan, Phase::Forward, "Split"), 0) << toString(plan);
+}
+
+int storageOf(const Plan& plan, const char* name) {
+  return plan.tensors.at(static_cast<std::size_t>(plan.findTensor(name))).storage;
+}
+
+/// Backward keeps the rotated queries where the projection wrote them.
+TEST(ColumnViews, LatentAttentionKeepsQueriesOnce) {
+  const PlannedLayer layer(latentAttention());
+  const Plan& plan = layer.plan;
+  EXPECT_EQ(storageOf(plan, "q:y"), storageOf(plan, "q_b:y")) << toString(plan);
+  EXPECT_EQ(storageOf(plan, "rope_q:y"), storageOf(plan, "q_b:y"));
+  EXPECT_EQ(storageOf(plan, "k_shared:y"), storageOf(plan, "k:y"));
+  EXPECT_EQ(storageOf(plan, "grad.q_b:y"), storageOf(plan, "grad.q:y"));
+}
+
+/// Rotated columns that a later step reads unrotated are not rotated in place.
+TEST(ColumnViews, CopyTheQueriesThatOthersReadUnrotated) {
+  std::vector<Link> links = latentAttention().links;
+  links.push_back(reading("split_q.y1", link("RMSNorm", "late")));
+  const Graph graph = chain(DType::F32, {99, 2, 16}, links, {.extraOutputs = {"proj.y"}});
+  const Plan plan = makePlan(graph, unfused(graph));
+  EXPECT_NE(storageOf(plan, "q:y"), storageOf(plan, "q_b:y")) << toString(plan);
+  EXPECT_EQ(firstDifference(runPlan(graph, plan, cpuWith(2)), runPlan(graph, plan, makeReferenceBackend()),
+                            4.0 * toleranceOf(DType::F32).relative),
+            "");
+}
+
+/// A plan that keeps all intermediates copies every part.
+TEST(ColumnViews, GiveTheSameBitsAsCopies) {
+  for (const DType dtype : kFloatTypes) {
+    const PlannedLayer layer(latentAttention(), dtype);
+    for (const FusionReport& report : {layer.report, unfused(layer.graph)})
+      for (const auto& backend : {makeReferenceBackend(), cpuWith(1), cpuWith(3)}) {
+        const RunResults copied =
+            runPlan(layer.graph, makePlan(layer.graph, report, {.keepIntermediates = true}), backend);
+        EXPECT_TRUE(runPlan(layer.graph, report, backend) == copied) << dtypeName(dtype) << toString(layer.plan);
+      }
+  }
+}
+
 /// Unfused plans, too. Fused norms do not round what they rotate, so each plan is compared with its own reference.
 TEST(ColumnViews, GiveTheReferencesResults) {
-  for (const AttentionLayer& layer :
-       {llamaAttention(), qwen3Attention(), gpt2Attention(), splitLinears(), joinedLinears(), splitNorms()})
+  for (const AttentionLayer& layer : {llamaAttention(), qwen3Attention(), gpt2Attention(), splitLinears(),
+                                      joinedLinears(), splitNorms(), latentAttention()})
     for (const DType dtype : kFloatTypes) {
       const PlannedLayer planned(layer, dtype);
       const RunResults plain = runPlan(planned.graph, unfused(planned.graph), makeReferenceBackend());

@@ -197,6 +197,29 @@ TEST(OnnxAttention, ReadsAttentionInPieces) {
                                                                    {"qkv_format", "bshd"}}));
 }
 
+/// exp(s) / sum of exp(s), with or without the largest score of the row subtracted. of: what the sum adds.
+AttentionGraph withSharesOf(bool subtractsLargest, const std::string& of) {
+  AttentionGraph graph;
+  graph.input("x", {2, 6, 32}).heads("q", "x", 4).heads("k", "x", 4).heads("v", "x", 4).integers("last", {-1});
+  graph.node("Transpose", {"k"}, "kt", {"perm=0,1,3,2"}).node("MatMul", {"q", "kt"}, "s");
+  graph.node("ReduceMax", {"s"}, "largest", {"axes=-1,", "keepdims=1"}).node("Sub", {"s", "largest"}, "below");
+  graph.node("Exp", {subtractsLargest ? "below" : "s"}, "e").node("ReduceSum", {of, "last"}, "sum", {"keepdims=1"});
+  graph.node("Div", {"e", "sum"}, "p").node("MatMul", {"p", "v"}, "o");
+  return graph;
+}
+
+TEST(OnnxAttention, ReadsASoftmaxThatIsWrittenOut) {
+  for (const bool subtractsLargest : {false, true})
+    EXPECT_EQ(operationsOf(withSharesOf(subtractsLargest, "e").merged("o")),
+              with(kLayers, {"DotProductAttention", "Linear"}))
+        << subtractsLargest;
+}
+
+TEST(OnnxAttention, LeavesSharesOfAnotherSum) {
+  const Names operations = operationsOf(withSharesOf(true, "s").merged("o"));
+  EXPECT_EQ(std::ranges::count(operations, "DotProductAttention"), 0);
+}
+
 TEST(OnnxAttention, ReadsHeadsThatShareKeysUnderACausalMask) {
   for (const double fill : {-std::numeric_limits<double>::infinity(), -3.4028235e38, -65504.0, -1e4}) {
     AttentionGraph graph = inPieces(2, "mask");
@@ -363,8 +386,17 @@ TEST(OnnxAttention, SplitsAPackedProjection) {
   EXPECT_EQ(attributesOf(imported, "DotProductAttention")["softmax_scale"], 1.0) << "no factor is a factor of 1";
 }
 
+/// name: a table [1, 1, 6, 8] of which neighbors are equal, from one of half the width.
+void addTiled(AttentionGraph& graph, const std::string& name, const std::function<double(std::int64_t)>& value) {
+  graph.floats(name + ".half", {1, 1, 6, 4}, [value](std::int64_t i) { return value(2 * i); });
+  graph.integers(name + ".axis", {4}).integers(name + ".repeats", {1, 1, 1, 1, 2});
+  graph.integers(name + ".shape", {1, 1, 6, 8}).node("Unsqueeze", {name + ".half", name + ".axis"}, name + ".column");
+  graph.node("Tile", {name + ".column", name + ".repeats"}, name + ".tiled");
+  graph.node("Reshape", {name + ".tiled", name + ".shape"}, name);
+}
+
 /// x cos + turned(x) sin, with one table of angles of this base, in multiples of a step if one is given.
-AttentionGraph rotated(double base, bool isInterleaved, double change = 0.0, double step = 0.0) {
+AttentionGraph rotated(double base, bool isInterleaved, double change = 0.0, double step = 0.0, bool isTiled = false) {
   AttentionGraph graph;
   graph.input("x", {2, 6, 32}).heads("q", "x", 4);
   const auto angle = [base, isInterleaved](std::int64_t i) {
@@ -372,9 +404,14 @@ AttentionGraph rotated(double base, bool isInterleaved, double change = 0.0, dou
     return static_cast<double>(i / 8) * std::pow(base, -static_cast<double>(pair) / 4.0);
   };
   const auto stored = [step](double value) { return step > 0.0 ? step * std::round(value / step) : value; };
-  graph.floats("cos", {1, 1, 6, 8},
-               [=](std::int64_t i) { return stored(std::cos(angle(i))) + (i == 20 ? change : 0.0); });
-  graph.floats("sin", {1, 1, 6, 8}, [=](std::int64_t i) { return stored(std::sin(angle(i))); });
+  const auto cosine = [=](std::int64_t i) { return stored(std::cos(angle(i))) + (i == 20 ? change : 0.0); };
+  const auto sine = [=](std::int64_t i) { return stored(std::sin(angle(i))); };
+  if (isTiled) {
+    addTiled(graph, "cos", cosine);
+    addTiled(graph, "sin", sine);
+  } else {
+    graph.floats("cos", {1, 1, 6, 8}, cosine).floats("sin", {1, 1, 6, 8}, sine);
+  }
   graph.integers("zero", {0}).integers("one", {1}).integers("two", {2}).integers("half", {4}).integers("all", {8});
   graph.integers("last", {-1}).integers("shape", {2, 4, 6, 8});
   if (isInterleaved) {
@@ -400,6 +437,13 @@ TEST(OnnxAttention, RecoversTheBaseOfRotaryEmbeddings) {
       EXPECT_EQ(attributesOf(imported, "RotaryPositionEmbedding"),
                 (Values{{"dim", 8}, {"rotary_base", base}, {"interleaved", isInterleaved}, {"tensor_format", "bshd"}}));
     }
+}
+
+// repeat_interleave of TorchScript's exporter, as GPT-J has it.
+TEST(OnnxAttention, RecoversTheBaseOfTiledTables) {
+  EXPECT_EQ(
+      attributesOf(rotated(500000.0, true, 0.0, 0.0, true).merged("rotated"), "RotaryPositionEmbedding")["rotary_base"],
+      500000.0);
 }
 
 TEST(OnnxAttention, RecoversTheBaseOfQuantizedTables) {
@@ -453,6 +497,18 @@ TEST(OnnxAttention, SaysWhyAttentionIsLeft) {
     return note.starts_with("Attention was not recognized because");
   };
   EXPECT_EQ(std::ranges::count_if(imported->notes, isReason), 1);
+}
+
+TEST(OnnxAttention, NamesACacheOfKeys) {
+  AttentionGraph graph;
+  graph.input("x", {2, 6, 32}).heads("q", "x", 4).heads("k_new", "x", 4).heads("v_new", "x", 4);
+  for (const std::string name : {"k", "v"})
+    graph.input(name + "_past", {2, 4, 3, 8}).node("Concat", {name + "_past", name + "_new"}, name, {"axis=2"});
+  graph.node("Transpose", {"k"}, "kt", {"perm=0,1,3,2"}).node("MatMul", {"q", "kt"}, "s");
+  graph.node("Softmax", {"s"}, "p", {"axis=-1"}).node("MatMul", {"p", "v"}, "o");
+  const Result<ImportedPipeline> imported = graph.merged("o");
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_NE(fmt::format("{}", fmt::join(imported->notes, " ")).find("such as those of a cache"), std::string::npos);
 }
 
 }  // namespace

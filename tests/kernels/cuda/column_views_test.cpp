@@ -68,6 +68,25 @@ TEST(CudaColumnViews, LinearsAndNormsReadAndWriteColumns) {
     }
 }
 
+/// A plan that keeps all intermediates copies every part. By cuDNN's stand-in, and by GEMMs.
+TEST(CudaColumnViews, LatentAttentionGivesTheSameBitsAsCopies) {
+  const auto backend = cudaTestBackend();
+  if (!backend) GTEST_SKIP() << backend.error().message;
+  for (const std::int64_t tokens : {19, 128})
+    for (const DType dtype : kFloatTypes) {
+      const Graph graph = chain(dtype, {tokens, 2, 16}, latentAttention().links);
+      for (const FusionReport& report : {unfused(graph), *fuse(graph, {.capabilities = capabilitiesOf(*backend)})}) {
+        const RunResults results = runPlan(graph, report, *cudaTestBackend());
+        const Plan copying = makePlan(graph, report, {.keepIntermediates = true});
+        EXPECT_TRUE(results == runPlan(graph, copying, *cudaTestBackend())) << tokens << " in " << dtypeName(dtype);
+        EXPECT_EQ(firstDifference(results, runPlan(graph, report, makeReferenceBackend()),
+                                  (dtype == DType::F32 ? 1.0 : 8.0) * toleranceOf(dtype).relative),
+                  "")
+            << tokens << " tokens in " << dtypeName(dtype);
+      }
+    }
+}
+
 /// Queries and keys are read and written once by the rotary embedding, values not at all.
 TEST(CudaColumnViews, RotateQueriesAndKeysInPlace) {
   const auto backend = cudaTestBackend();

@@ -166,6 +166,25 @@ NumberArrayPtr gatheredNumbers(const NumberArray& x, const NumberArray& indices)
   return std::make_shared<const NumberArray>(std::move(result));
 }
 
+NumberArrayPtr tiledNumbers(const NumberArray& x, const std::vector<double>& repeats) {
+  if (repeats.size() != x.shape.size()) return nullptr;
+  NumberArray tiled = x;
+  std::int64_t inner = 1;  // numbers of one step of the axis
+  for (std::size_t axis = repeats.size(); axis-- > 0;) {
+    if (!(repeats[axis] >= 0.0 && repeats[axis] <= static_cast<double>(kMostNumbers))) return nullptr;
+    const auto count = static_cast<std::int64_t>(repeats[axis]);
+    const std::int64_t block = inner * x.shape[axis];
+    if (std::ssize(tiled.values) * count > kMostNumbers) return nullptr;
+    std::vector<double> values;
+    for (auto first = tiled.values.begin(); block > 0 && first != tiled.values.end(); first += block)
+      for (std::int64_t i = 0; i < count; ++i) values.insert(values.end(), first, first + block);
+    tiled.values = std::move(values);
+    tiled.shape[axis] = x.shape[axis] * count;
+    inner = tiled.shape[axis] * inner;
+  }
+  return std::make_shared<const NumberArray>(std::move(tiled));
+}
+
 NumberArrayPtr cumulatedNumbers(const ::onnx::NodeProto& node, const NumberArray& x, std::int64_t given) {
   const auto axes = sortedAxes({given}, x.shape.size());
   if (!axes) return nullptr;

@@ -33,6 +33,9 @@ NumberArrayPtr shapeNumbers(const ::onnx::NodeProto& node, const Shape& x);
 /// GatherND without batch dimensions; nullptr: an index is outside.
 NumberArrayPtr gatheredNumbers(const NumberArray& x, const NumberArray& indices);
 
+/// Tile; nullptr: the repeats are not those of its axes, or make too many numbers.
+NumberArrayPtr tiledNumbers(const NumberArray& x, const std::vector<double>& repeats);
+
 /// CumSum.
 NumberArrayPtr cumulatedNumbers(const ::onnx::NodeProto& node, const NumberArray& x, std::int64_t axis);
 
