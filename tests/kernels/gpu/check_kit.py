@@ -20,6 +20,13 @@ SECONDS = 60
 NOT_HERE = {"tests", "bench_attention", "bench_layers", "bench_ops", "forced_fault"}
 
 
+def fnv1a64(text):
+    value = 0xcbf29ce484222325
+    for byte in text.encode():
+        value = (value ^ byte) * 0x100000001b3 % 2**64
+    return value
+
+
 class UnpackedKit(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -30,7 +37,9 @@ class UnpackedKit(unittest.TestCase):
             archive.extractall(root)
         cls.kit, cls.results = root / "gpu_kit", root / "results"
         shutil.copy(MODULE, cls.kit / "lib" / "fuseline" / "libfuseline_cuda.so")
-        (cls.kit / "lib" / "fuseline" / "programs").mkdir(exist_ok=True)
+        programs = cls.kit / "lib" / "fuseline" / "programs"
+        programs.mkdir(exist_ok=True)
+        (programs / f"{fnv1a64('sm_90, bundle'):016x}-0123456789abcdef.program").touch()  # one for this GPU
         cls.done = cls.record()
         cls.state = json.loads((cls.results / "state.json").read_text())["parts"]
         cls.summary = (cls.results / "summary.md").read_text()
