@@ -27,6 +27,7 @@ class DocumentWindow {
     EditGroup parts;
     for (const auto& [name, value] : m_document.symbols().items()) parts.edits.emplace_back(SetSymbol{name, value});
     parts.edits.emplace_back(SetRecipe{m_document.recipe()});
+    parts.edits.emplace_back(SetFusion{m_document.fusion()});
     for (const DocumentInput& input : m_inputs) parts.edits.emplace_back(AddInput{input});
     for (const DocumentOp* op : m_ops) parts.edits.emplace_back(AddOp{*op});
     for (const Wire& wire : m_wires) parts.edits.emplace_back(AddWire{wire});

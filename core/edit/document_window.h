@@ -13,8 +13,8 @@
 namespace fuseline {
 
 /// The ops of the document that these nodes of its graph came from. Tensors from outside are inputs, and tensors with
-/// consumers outside are outputs. Symbols and the recipe are the document's. nullopt: an op there is an instance of a
-/// block, or is next to one that has no node of its own (it is bypassed, or not executed).
+/// consumers outside are outputs. Symbols, the recipe and the switches of fusions are the document's. nullopt: an op
+/// there is an instance of a block, or is next to one that has no node of its own (it is bypassed, or not executed).
 std::optional<PipelineDocument> windowOf(const PipelineDocument& document, const Graph& graph,
                                          const std::vector<NodeId>& nodes);
 /// The same of these ops, as far as the document has them. graph: of the document, or of one that differs from it at

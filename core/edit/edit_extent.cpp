@@ -19,11 +19,17 @@ class NamedNodes {
   void operator()(const RemoveWire& edit) { addEnds(edit.wire); }
   void operator()(const AddInput& edit) { add(edit.input.id); }
   void operator()(const RemoveInput& edit) { add(edit.id); }
+  void operator()(const AddOutput& edit) { addOutput(edit.output); }
+  void operator()(const RemoveOutput& edit) { add(edit.id); }
+  void operator()(const ReplaceOutput& edit) {
+    addOutput(edit.output);
+    if (edit.id != edit.output.id) m_extent.changesOtherNodes = true;
+  }
   void operator()(const MoveNode&) {}
   void operator()(const AddFrame&) {}
   void operator()(const RemoveFrame&) {}
   void operator()(const ReplaceFrame&) {}
-  void operator()(const SetFusion&) {}
+  void operator()(const SetFusion&) { m_extent.changesSwitches = true; }
   template <class Other>
   void operator()(const Other&) {
     m_extent.changesOtherNodes = true;
@@ -31,6 +37,10 @@ class NamedNodes {
 
  private:
   void add(const std::string& id) { m_extent.nodes.insert(id); }
+  void addOutput(const DocumentOutput& output) {
+    add(output.id);
+    if (!output.from.node.empty()) add(output.from.node);
+  }
   void addEnds(const Wire& wire) {
     add(wire.from.node);
     add(wire.to.node);

@@ -13,10 +13,12 @@ namespace fuseline {
 struct EditExtent {
   /// Ops of the pipeline whose attributes are set.
   std::set<std::string> attributesOf;
-  /// Nodes of the pipeline that are added, removed, set or wired otherwise. Complete unless changesOtherNodes.
+  /// Nodes of the pipeline that are added, removed, set or wired otherwise. Complete unless changesOtherNodes; what an
+  /// output read before is not named.
   std::set<std::string> nodes;
-  /// Ids, blocks or the sources of outputs change: other nodes may be affected.
+  /// Ids or blocks change: other nodes may be affected.
   bool changesOtherNodes = false;
+  bool changesSwitches = false;  // of fusions, at any op
   bool changesView = false;
   /// Anything else: ops, wires, inputs, outputs, blocks, symbols, the recipe, switches.
   bool changesMore = false;

@@ -237,20 +237,24 @@ PlanOptions planOptions(const AnalysisOptions& options) {
   return {.overlapsCollectives = options.place.overlapsCollectives, .chunks = options.place.chunks};
 }
 
-void planStage(const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan, KnownSavings* known) {
+void planStage(const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan, KnownSavings* known,
+               const std::stop_token& stop) {
   analysis.report.book = fusion.book;
   Result<FusionReport> report = fuseByPlans(analysis.graph(), fusion, plan, known);
   if (!report)
     analysis.lowered.diagnostics.push_back(
         {.code = "unknown-rule", .pointer = "/fusion", .message = report.error().message});
-  if (!hasErrors(analysis.lowered.diagnostics)) addPlans(std::move(*report), fusion, analysis, plan);
+  if (!hasErrors(analysis.lowered.diagnostics)) addPlans(std::move(*report), fusion, analysis, plan, stop);
 }
 
-void addPlans(FusionReport report, const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan) {
+void addPlans(FusionReport report, const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan,
+              const std::stop_token& stop) {
   const Graph& graph = analysis.graph();
   analysis.report = std::move(report);
+  if (stop.stop_requested()) return;
   addPlanNotes(fusion, analysis);
   analysis.unfusedPlan = std::make_shared<const Plan>(makePlan(graph, unfused(graph), plan));
+  if (stop.stop_requested()) return;
   analysis.fusedPlan = std::make_shared<const Plan>(makePlan(graph, analysis.report, plan));
 }
 

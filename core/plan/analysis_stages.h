@@ -4,6 +4,8 @@
 
 #include "core/plan/analysis.h"
 
+#include <stop_token>
+
 namespace fuseline {
 
 struct KnownSavings;
@@ -19,11 +21,13 @@ FusionOptions fusionOptions(const PipelineDocument& document, const AnalysisOpti
 PlanOptions planOptions(const AnalysisOptions& options);
 
 /// Adds the report, the plans, and their diagnostics. Nothing is planned where there is an error. known: see
-/// fuseByPlans().
-void planStage(const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan, KnownSavings* known = nullptr);
+/// fuseByPlans(). Stopped, it leaves plans out.
+void planStage(const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan, KnownSavings* known = nullptr,
+               const std::stop_token& stop = {});
 
 /// Adds this report of a graph without an error, its plans, and their diagnostics.
-void addPlans(FusionReport report, const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan);
+void addPlans(FusionReport report, const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan,
+              const std::stop_token& stop = {});
 
 /// The same with the report and the plans of an earlier analysis without an error, which hold for this graph as well.
 void planStageFrom(const Analysis& earlier, const FusionOptions& fusion, Analysis& analysis);

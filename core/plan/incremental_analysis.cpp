@@ -11,7 +11,6 @@
 #include "core/graph/graph_match.h"
 #include "core/graph/graph_window.h"
 #include "core/plan/analysis_stages.h"
-#include "core/plan/incremental/neighborhood.h"
 #include "core/plan/incremental/spliced_report.h"
 #include "core/plan/savings/planned_savings.h"
 #include "core/plan/savings/window_shapes.h"
@@ -139,38 +138,37 @@ struct IncrementalAnalysis::Surroundings {
 };
 
 std::shared_ptr<const Analysis> IncrementalAnalysis::next(PipelineDocument document, const AnalysisOptions& options,
-                                                          std::uint64_t settings) {
+                                                          std::uint64_t settings, const std::stop_token& stop) {
   const bool isComparable = isFor(options, settings);
-  const bool isKept = isComparable && meansTheSame(m_document, document);
-  const bool isSimilar =
-      isComparable && m_document.fusion() == document.fusion() && m_document.recipe() == document.recipe();
+  const bool isKept = isComparable && m_pending.empty() && meansTheSame(m_document, document);
   m_document = std::move(document);
   if (isKept) m_changedOps.emplace();
-  return isKept ? m_last : keep(analyzed(options, isSimilar), options, settings);
+  if (isKept) return m_last;
+  std::shared_ptr<const Analysis> analysis =
+      keep(analyzed(options, isComparable && hasSameChoices(), stop), options, settings);
+  if (!analysis) m_last.reset();  // edits do not lead from its document to this one
+  return analysis;
 }
 
 std::shared_ptr<const Analysis> IncrementalAnalysis::after(const std::vector<Edit>& edits, const OptionsFor& optionsFor,
-                                                           std::uint64_t settings, const TakeNeighborhood& take) {
-  const EditExtent extent = extentOf(edits);
-  const auto surroundings = extent.changesMore ? std::nullopt : surroundingsOf(extent.attributesOf);
-  const bool isTold = take && extent.changesMore && m_last && m_last->graph().nodes().size() > kMostNodes;
-  auto around = isTold ? opsAround(*m_last, extent) : std::nullopt;
-  const Json fusion = m_document.fusion();
-  const Json recipe = m_document.recipe();
+                                                           std::uint64_t settings, const std::stop_token& stop) {
+  const bool isNext = m_pending.empty();
+  m_pending.insert(m_pending.end(), edits.begin(), edits.end());
+  const EditExtent extent = extentOf(m_pending);
+  const auto surroundings = isNext && !extent.changesMore ? surroundingsOf(extent.attributesOf) : std::nullopt;
   for (const Edit& edit : edits) (void)applyEdit(m_document, edit);
   const AnalysisOptions options = optionsFor(m_document);
   const bool isComparable = isFor(options, settings);
   const bool isOfAttributes = isComparable && !extent.changesMore;
   if (isComparable && extent.isViewOnly()) {
     m_changedOps.emplace();
+    m_pending.clear();
     return m_last;
   }
   const bool isPatchable = isOfAttributes && surroundings && options.place.ranks == 1;
-  const bool isSimilar = isComparable && m_document.fusion() == fusion && m_document.recipe() == recipe;
-  if (around && isSimilar && options.place.ranks == 1)
-    if (auto near = neighborhoodOf(m_document, *m_last, std::move(*around), options, *m_known)) take(std::move(*near));
   std::optional<Analysis> analysis = isPatchable ? patched(*surroundings, options) : std::nullopt;
-  return keep(analysis ? std::move(*analysis) : analyzed(options, isSimilar), options, settings);
+  if (!analysis) analysis = analyzed(options, isComparable && hasSameChoices(), stop);
+  return keep(std::move(analysis), options, settings);
 }
 
 /// nullopt: the whole graph is to be made again.
@@ -225,37 +223,52 @@ std::optional<Analysis> IncrementalAnalysis::patched(const Surroundings& before,
   return analysis;
 }
 
+/// Those of the document of the last analysis.
+bool IncrementalAnalysis::hasSameChoices() const {
+  return m_document.fusion() == m_fusion && m_document.recipe() == m_recipe;
+}
+
 /// isSimilar: the last analysis is of a document with the same recipe and switches, for the same options.
-Analysis IncrementalAnalysis::analyzed(const AnalysisOptions& options, bool isSimilar) {
+std::optional<Analysis> IncrementalAnalysis::analyzed(const AnalysisOptions& options, bool isSimilar,
+                                                      const std::stop_token& stop) {
   m_changedOps.reset();
-  if (!isSimilar || m_known->savings.size() > kMostSavings) m_known = std::make_shared<KnownSavings>();
+  const bool areSavingsKnown = isSimilar && m_known->savings.size() <= kMostSavings;
+  const auto known = areSavingsKnown ? m_known : std::make_shared<KnownSavings>();
   Analysis analysis = graphStage(m_document, options);
-  m_numGraphProblems = analysis.lowered.diagnostics.size();
+  const std::size_t numGraphProblems = analysis.lowered.diagnostics.size();
+  if (!stop.stop_requested()) addStages(options, isSimilar, stop, *known, analysis);
+  if (stop.stop_requested()) return std::nullopt;
+  m_known = known;
+  m_numGraphProblems = numGraphProblems;
+  return analysis;
+}
+
+/// As far as it is not stopped.
+void IncrementalAnalysis::addStages(const AnalysisOptions& options, bool isSimilar, const std::stop_token& stop,
+                                    KnownSavings& known, Analysis& analysis) {
   const FusionOptions fusion = fusionOptions(m_document, options, analysis);
   const bool isComparable = isSimilar && m_last->isRunnable() && !hasErrors(analysis.lowered.diagnostics);
   const auto changed = isComparable ? changedAttributes(m_last->graph(), analysis.graph()) : std::nullopt;
   const PlanOptions plan = planOptions(options);
-  if (changed && isPlanKept(*m_last, analysis, *changed, fusion, plan, *m_known)) {
-    planStageFrom(*m_last, fusion, analysis);
-    return analysis;
-  }
+  if (changed && isPlanKept(*m_last, analysis, *changed, fusion, plan, known))
+    return planStageFrom(*m_last, fusion, analysis);
   const bool isOfOneRank = isComparable && options.place.ranks == 1;
   std::optional<FusionReport> report =
-      isOfOneRank ? splicedReport(*m_last, analysis.graph(), fusion, plan, *m_known) : std::nullopt;
-  if (report) {
-    addPlans(std::move(*report), fusion, analysis, plan);
-    return analysis;
-  }
-  planStage(fusion, analysis, plan, m_known.get());
+      isOfOneRank ? splicedReport(*m_last, analysis.graph(), fusion, plan, known) : std::nullopt;
+  if (report) return addPlans(std::move(*report), fusion, analysis, plan, stop);
+  planStage(fusion, analysis, plan, &known, stop);
   ++m_numComplete;
-  return analysis;
 }
 
-std::shared_ptr<const Analysis> IncrementalAnalysis::keep(Analysis analysis, const AnalysisOptions& options,
-                                                          std::uint64_t settings) {
+std::shared_ptr<const Analysis> IncrementalAnalysis::keep(std::optional<Analysis> analysis,
+                                                          const AnalysisOptions& options, std::uint64_t settings) {
+  if (!analysis) return nullptr;
   m_gains = options.gains;
   m_settings = settings;
-  m_last = std::make_shared<const Analysis>(std::move(analysis));
+  m_fusion = m_document.fusion();
+  m_recipe = m_document.recipe();
+  m_pending.clear();
+  m_last = std::make_shared<const Analysis>(std::move(*analysis));
   return m_last;
 }
 

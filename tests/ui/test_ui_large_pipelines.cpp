@@ -60,6 +60,7 @@ class LargePipelinesTest : public QObject {
   void aPlannedEditIsShownAsByANewCanvas_data();
   void aPlannedEditIsShownAsByANewCanvas();
   void theFusionsAroundAnEditAreShownFirst();
+  void anEditBeforeThePlanOfAnotherIsShownFirst();
   void anAttributeKeepsThePlanAndItsPanes();
   void aProblemOfAnAttributeIsOnItsNode();
   void canceledPlanningKeepsThePlanUntilItIsWanted();
@@ -464,6 +465,30 @@ void LargePipelinesTest::theFusionsAroundAnEditAreShownFirst() {
   QVERIFY(isForetold("new"));
   QVERIFY(f.session.pipeline().apply(wireEdit(document, {"add40", "extra"}, {"save39", "extra"})));
   QVERIFY(isForetold("add40"));
+}
+
+/// The fusions around both are shown as soon as those around one edit.
+void LargePipelinesTest::anEditBeforeThePlanOfAnotherIsShownFirst() {
+  Fixture f(layers(60));
+  QVERIFY(waitForAnalysis(f.session) && placeAll(f));
+  const auto before = f.session.plan().analysis();
+  std::set<std::string> ops;
+  std::shared_ptr<const Analysis> shown;
+  const auto remove = [&](const char* op) {
+    return f.session.pipeline().apply(
+        fuseline::removeNodes(f.session.pipeline().document(), std::set<std::string>{op}, {}, Reconnect::Yes));
+  };
+  connect(&PlanSteps::of(f.session.plan()), &PlanSteps::neighborhoodPlanned, this, [&](const auto& part) {
+    const bool isFirst = ops.empty();
+    ops = part->ops;
+    shown = f.session.plan().analysis();
+    if (isFirst) QVERIFY(remove("norm40"));
+  });
+  QVERIFY(remove("norm10"));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(ops.contains("up10") && ops.contains("up40"));
+  QCOMPARE(shown, before);
+  QCOMPARE(f.session.plan().analysis()->graph().nodes().size(), before->graph().nodes().size() - 2);
 }
 
 /// Hulls, wires and nodes: all but the look of the op stays.

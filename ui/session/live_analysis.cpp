@@ -9,14 +9,14 @@
 namespace fuseline::ui {
 
 std::shared_ptr<const Analysis> LiveAnalysis::next(PipelineDocument document, const OptionsFor& optionsFor,
-                                                   std::uint64_t settings) {
+                                                   std::uint64_t settings, const std::stop_token& stop) {
   const AnalysisOptions options = optionsFor(document);
-  return shown(m_analyses.next(std::move(document), options, settings), optionsFor);
+  return shown(m_analyses.next(std::move(document), options, settings, stop), optionsFor);
 }
 
 std::shared_ptr<const Analysis> LiveAnalysis::after(const std::vector<Edit>& edits, const OptionsFor& optionsFor,
-                                                    std::uint64_t settings, const TakeNeighborhood& take) {
-  return shown(m_analyses.after(edits, optionsFor, settings, take), optionsFor);
+                                                    std::uint64_t settings, const std::stop_token& stop) {
+  return shown(m_analyses.after(edits, optionsFor, settings, stop), optionsFor);
 }
 
 std::optional<std::set<std::string>> LiveAnalysis::changedOps() const {
@@ -26,7 +26,7 @@ std::optional<std::set<std::string>> LiveAnalysis::changedOps() const {
 std::shared_ptr<const Analysis> LiveAnalysis::shown(std::shared_ptr<const Analysis> analysis,
                                                     const OptionsFor& optionsFor) const {
   const PipelineDocument& document = m_analyses.document();
-  return document.ops().empty() ? analyzeToShow(document, optionsFor(document)) : std::move(analysis);
+  return analysis && document.ops().empty() ? analyzeToShow(document, optionsFor(document)) : std::move(analysis);
 }
 
 }  // namespace fuseline::ui

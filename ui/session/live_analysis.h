@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,11 @@ namespace fuseline::ui {
 class LiveAnalysis {
  public:
   /// As analyzeToShow(). settings: see IncrementalAnalysis.
-  std::shared_ptr<const Analysis> next(PipelineDocument document, const OptionsFor& optionsFor, std::uint64_t settings);
+  std::shared_ptr<const Analysis> next(PipelineDocument document, const OptionsFor& optionsFor, std::uint64_t settings,
+                                       const std::stop_token& stop);
   /// The same after edits of the last document.
   std::shared_ptr<const Analysis> after(const std::vector<Edit>& edits, const OptionsFor& optionsFor,
-                                        std::uint64_t settings, const TakeNeighborhood& take = {});
+                                        std::uint64_t settings, const std::stop_token& stop);
   /// See IncrementalAnalysis.
   std::optional<std::set<std::string>> changedOps() const;
 

@@ -4,8 +4,10 @@
 
 #include "core/edit/apply_edit.h"
 #include "ui/session/blank_pipeline.h"
+#include "ui/session/last_edits.h"
 #include "ui/session/live_analysis.h"
 #include "ui/session/plan_steps.h"
+#include "ui/session/planning/near_plan.h"
 
 #include <QFileInfo>
 
@@ -19,11 +21,12 @@ LivePlan::LivePlan(const OpenPipeline& pipeline, const RunSetup& setup, LastResu
       m_setup(setup),
       m_results(results),
       m_capabilitiesOf(std::move(capabilitiesOf)),
-      m_liveAnalysis(std::make_unique<LiveAnalysis>()) {
+      m_liveAnalysis(std::make_unique<LiveAnalysis>()),
+      m_nearPlan(std::make_unique<NearPlan>()) {
   auto* const steps = new PlanSteps(*this);
   connect(steps, &PlanSteps::planWanted, this, &LivePlan::restart);
   connect(steps, &PlanSteps::cancelWanted, this, [this] {
-    m_pool.clear();
+    m_stop.request_stop();
     m_analysedGeneration = ++m_generation;
   });
   refreshCapabilities();
@@ -37,7 +40,8 @@ LivePlan::LivePlan(const OpenPipeline& pipeline, const RunSetup& setup, LastResu
 }
 
 LivePlan::~LivePlan() {
-  m_pool.clear();
+  m_stop.request_stop();
+  m_nearPlan->waitForDone();
   m_pool.waitForDone();
 }
 
@@ -51,6 +55,7 @@ void LivePlan::forget() {
 void LivePlan::followPipeline() {
   m_isForgotten = false;
   PlanSteps::of(*this).note(m_pipeline);
+  m_nearPlan->noteChange(m_generation + 1, LastEdits::of(m_pipeline));
   restart();
 }
 
@@ -126,6 +131,7 @@ std::function<std::shared_ptr<const Analysis>()> LivePlan::analysisOf(const Pipe
 
 void LivePlan::planAnew() {
   ++m_numPlannings;
+  m_nearPlan->noteChange(m_generation + 1, std::nullopt);
   restart();
 }
 
@@ -133,42 +139,50 @@ namespace {
 
 std::shared_ptr<const Analysis> analyzeChanges(LiveAnalysis& analyses, PlanSteps::Changes changes,
                                                const OptionsFor& optionsFor, std::uint64_t plans,
-                                               const TakeNeighborhood& take) {
-  if (!changes.document) return analyses.after(changes.edits, optionsFor, plans, take);
+                                               const std::stop_token& stop) {
+  if (!changes.document) return analyses.after(changes.edits, optionsFor, plans, stop);
   for (const Edit& edit : changes.edits) (void)applyEdit(*changes.document, edit);
-  return analyses.next(std::move(*changes.document), optionsFor, plans);
+  return analyses.next(std::move(*changes.document), optionsFor, plans, stop);
 }
 
 }  // namespace
 
+/// A planning that this one supersedes ends at its next stage: its changes are left to this one.
 void LivePlan::restart() {
   ++m_generation;
   PlanSteps& steps = PlanSteps::of(*this);
   steps.noteStarted();
   refreshCapabilities();
   if (m_isForgotten) return;
-  m_pool.clear();  // what a waiting analysis was to take over is left to this one
-  m_pool.start([this, &steps, optionsFor = planningOptions(), generation = m_generation, plans = m_numPlannings] {
-    const auto postPart = [this, &steps, generation](Neighborhood part) {
-      auto shared = std::make_shared<const Neighborhood>(std::move(part));
-      const auto tell = [this, &steps, generation, shared = std::move(shared)] {
-        if (generation == m_generation) Q_EMIT steps.neighborhoodPlanned(shared);
-      };
-      QMetaObject::invokeMethod(this, tell, Qt::QueuedConnection);
+  m_stop.request_stop();
+  m_stop = {};
+  const auto take = [this, &steps, generation = m_generation](Neighborhood part) {
+    auto shared = std::make_shared<const Neighborhood>(std::move(part));
+    const auto tell = [this, &steps, generation, shared = std::move(shared)] {
+      if (generation == m_generation) Q_EMIT steps.neighborhoodPlanned(shared);
     };
-    auto analysis = analyzeChanges(*m_liveAnalysis, steps.takeChanges(), optionsFor, plans, postPart);
+    QMetaObject::invokeMethod(this, tell, Qt::QueuedConnection);
+  };
+  const auto plan = [this, &steps, optionsFor = planningOptions(), generation = m_generation, plans = m_numPlannings,
+                     stop = m_stop.get_token()] {
+    if (stop.stop_requested()) return;
+    auto analysis = analyzeChanges(*m_liveAnalysis, steps.takeChanges(), optionsFor, plans, stop);
+    if (!analysis) return;
     const auto post = [this, &steps, generation, analysis = std::move(analysis), ops = m_liveAnalysis->changedOps()] {
       steps.noteAnalysis(ops);
       accept(generation, analysis);
     };
     QMetaObject::invokeMethod(this, post, Qt::QueuedConnection);
-  });
+  };
+  m_nearPlan->start(m_pipeline.document(), options(), m_numPlannings, m_stop.get_token(), take,
+                    [this, plan] { m_pool.start(plan); });
 }
 
 void LivePlan::accept(quint64 generation, std::shared_ptr<const Analysis> analysis) {
   if (generation != m_generation) return;
   std::shared_ptr<const Analysis> earlier = std::exchange(m_analysis, std::move(analysis));
   m_analysedGeneration = generation;
+  m_nearPlan->noteAnalysis(generation, m_analysis);
   m_results.setDifferingSteps(*m_analysis);
   PlanSteps& steps = PlanSteps::of(*this);
   steps.noteShown();

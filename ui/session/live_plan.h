@@ -14,11 +14,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 namespace fuseline::ui {
 
 class LiveAnalysis;
+class NearPlan;
 
 /// Kernels that a device has, so that plans can run there. Empty function or result: every kernel is assumed to exist.
 using CapabilitiesOf = std::function<Capabilities(const std::string& deviceId)>;
@@ -74,6 +76,8 @@ class LivePlan : public QObject {
   quint64 m_analysedGeneration = 0;
   std::uint64_t m_numPlannings = 0;              // with other settings each
   std::unique_ptr<LiveAnalysis> m_liveAnalysis;  // used by the thread of m_pool alone
+  std::unique_ptr<NearPlan> m_nearPlan;
+  std::stop_source m_stop;  // of the last planning
   bool m_isForgotten = false;
   std::shared_ptr<const RunGains> m_gains = std::make_shared<const RunGains>();
   QThreadPool m_pool;

@@ -12,7 +12,7 @@ PlanSteps& PlanSteps::of(const LivePlan& plan) {
 
 PlanSteps::PlanSteps(LivePlan& plan) : QObject(&plan), m_plan(plan) {}
 
-/// The thread ends what it began: what it took over is in the next analysis.
+/// The next analysis has the edits that the thread took over.
 void PlanSteps::cancel() {
   if (!m_plan.isAnalysing()) return;
   m_isOutdated = true;

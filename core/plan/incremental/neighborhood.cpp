@@ -36,6 +36,17 @@ std::vector<NodeId> withChains(const Analysis& analysis, std::vector<NodeId> nod
   return nodesAround(analysis.graph(), nodes, 0);
 }
 
+/// Those that the edits name, and the ops whose results the named outputs were.
+std::vector<NodeId> changedNodes(const Graph& graph, const EditExtent& edits) {
+  std::vector<NodeId> changed;
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id)
+    if (edits.nodes.contains(graph.node(id).owner)) changed.push_back(id);
+  for (const GraphOutput& output : graph.outputs())
+    if (const NodeId producer = graph.value(output.value).producer; producer >= 0 && edits.nodes.contains(output.name))
+      changed.push_back(producer);
+  return changed;
+}
+
 bool isSameTensor(const Value* before, const Value* after) {
   return before && after && before->spec == after->spec && before->needsGradient == after->needsGradient;
 }
@@ -50,40 +61,40 @@ bool keepsOutside(const Neighborhood& part, const Graph& earlier) {
 
 }  // namespace
 
-std::optional<NeighborhoodOps> opsAround(const Analysis& earlier, const EditExtent& extent) {
-  if (extent.changesOtherNodes || extent.nodes.empty() || !earlier.isRunnable() || earlier.ranks > 1)
-    return std::nullopt;
+std::optional<EditedWindow> windowAround(const EditExtent& edits, const PipelineDocument& document,
+                                         const Analysis& earlier) {
+  const bool isLocal = !edits.changesOtherNodes && !edits.changesSwitches && !edits.nodes.empty();
+  if (!isLocal || !earlier.isRunnable() || earlier.ranks > 1) return std::nullopt;
   const Graph& graph = earlier.graph();
   // An input may be another one now, under the same id.
-  const auto isNamed = [&](ValueId input) { return extent.nodes.contains(graph.value(input).name); };
+  const auto isNamed = [&](ValueId input) { return edits.nodes.contains(graph.value(input).name); };
   if (std::ranges::any_of(graph.inputs(), isNamed)) return std::nullopt;
-  std::vector<NodeId> changed;
-  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id)
-    if (extent.nodes.contains(graph.node(id).owner)) changed.push_back(id);
+  const std::vector<NodeId> changed = changedNodes(graph, edits);
   if (changed.empty() || changed.size() > kMostAround) return std::nullopt;
   const std::vector<NodeId> known = withChains(earlier, nodesAround(graph, changed, kHopsAround));
   if (known.size() > kMostAround) return std::nullopt;
-  const std::vector<NodeId> window =
+  const std::vector<NodeId> around =
       nodesAround(graph, withChains(earlier, nodesAround(graph, known, kHopsAround)), kHopsAround);
-  if (window.size() > kMostAround) return std::nullopt;
-  NeighborhoodOps ops{extent.nodes, extent.nodes};
-  addOwners(graph, known, ops.known);
-  addOwners(graph, window, ops.window);
-  return ops;
+  if (around.size() > kMostAround) return std::nullopt;
+  std::set<std::string> ops = edits.nodes;
+  addOwners(graph, around, ops);
+  std::optional<PipelineDocument> window = windowOf(document, graph, ops);
+  if (!window) return std::nullopt;
+  ops = edits.nodes;
+  addOwners(graph, known, ops);
+  std::erase_if(ops, [&](const std::string& id) { return !window->findOp(id); });
+  return EditedWindow{std::move(ops), std::move(*window)};
 }
 
-std::optional<Neighborhood> neighborhoodOf(const PipelineDocument& document, const Analysis& earlier,
-                                           NeighborhoodOps ops, const AnalysisOptions& options, KnownSavings& known) {
-  std::optional<PipelineDocument> window = windowOf(document, earlier.graph(), ops.window);
-  if (!window) return std::nullopt;
-  Neighborhood part{.document = std::move(*window), .window = {}, .ops = std::move(ops.known)};
+std::optional<Neighborhood> neighborhoodOf(EditedWindow window, const Analysis& earlier, const AnalysisOptions& options,
+                                           KnownSavings& known) {
+  Neighborhood part{.document = std::move(window.document), .window = {}, .ops = std::move(window.ops)};
   part.window = graphStage(part.document, options);
   if (hasErrors(part.window.lowered.diagnostics) || !keepsOutside(part, earlier.graph())) return std::nullopt;
-  const FusionOptions fusion = fusionOptions(document, options, part.window);
+  const FusionOptions fusion = fusionOptions(part.document, options, part.window);
   Result<FusionReport> report = fuseByPlans(part.window.graph(), fusion, planOptions(options), &known);
   if (!report) return std::nullopt;
   part.window.report = std::move(*report);
-  std::erase_if(part.ops, [&](const std::string& id) { return !part.document.findOp(id); });
   return part;
 }
 

@@ -22,16 +22,19 @@ struct Neighborhood {
   std::set<std::string> ops;
 };
 
-/// Ops around those that an edit names; empty: too many, or the edit may affect others. earlier: the analysis of the
-/// document before the edit.
-struct NeighborhoodOps {
-  std::set<std::string> known;   // those whose fusions may change
-  std::set<std::string> window;  // these, and all that their fusions depend on
+/// Ops of a document around those that edits name.
+struct EditedWindow {
+  std::set<std::string> ops;  // those whose fusions may change
+  PipelineDocument document;  // of these, and of all that their fusions depend on
 };
-std::optional<NeighborhoodOps> opsAround(const Analysis& earlier, const EditExtent& extent);
+/// Cut out of the document after the edits. earlier: the analysis of the document before them. nullopt: there are too
+/// many ops, or the edits may affect others.
+std::optional<EditedWindow> windowAround(const EditExtent& edits, const PipelineDocument& document,
+                                         const Analysis& earlier);
 
-/// nullopt: the edit changes tensors outside, or there is an error in the window.
-std::optional<Neighborhood> neighborhoodOf(const PipelineDocument& document, const Analysis& earlier,
-                                           NeighborhoodOps ops, const AnalysisOptions& options, KnownSavings& known);
+/// earlier: as above, with the same options. nullopt: the edits change tensors outside, or there is an error in the
+/// window.
+std::optional<Neighborhood> neighborhoodOf(EditedWindow window, const Analysis& earlier, const AnalysisOptions& options,
+                                           KnownSavings& known);
 
 }  // namespace fuseline

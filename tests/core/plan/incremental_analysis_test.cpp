@@ -3,13 +3,16 @@
 #include "core/plan/incremental_analysis.h"
 
 #include "core/edit/apply_edit.h"
+#include "core/edit/edit_extent.h"
 #include "core/lowering/connections.h"
 #include "core/plan/incremental/neighborhood.h"
 #include "core/plan/savings/window_shapes.h"
 #include "tests/support/random_edits.h"
 
 #include <algorithm>
+#include <memory>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -196,10 +199,10 @@ RC_GTEST_PROP(IncrementalAnalysis, AReportThatIsSplicedIsTheCompleteOne, ()) {
   RC_PRE(bool(applyEdit(document, edit)));
   const auto next = analyses.after({edit}, always(options), 0);
   RC_ASSERT(textOf(*next) == textOf(analyze(document, options)));
-  const auto ops = opsAround(*before, extentOf({edit}));
-  if (!ops) return;
+  auto window = windowAround(extentOf({edit}), document, *before);
+  if (!window) return;
   KnownSavings known;
-  const auto near = neighborhoodOf(document, *before, *ops, options, known);
+  const auto near = neighborhoodOf(std::move(*window), *before, options, known);
   if (near) RC_ASSERT(textAbout(near->window, near->ops) == textAbout(*next, near->ops));
 }
 
@@ -233,20 +236,53 @@ TEST(IncrementalAnalysis, ARemovedOpOfALongPipelineLeavesTheFusionsFarAway) {
   EXPECT_EQ(analyses.numComplete(), 1);
 }
 
-/// 420 ops: enough for their neighborhoods to be told first.
-TEST(IncrementalAnalysis, ALongPipelineTellsTheNeighborhoodOfAnEditFirst) {
+TEST(IncrementalAnalysis, TheWindowAroundAnEditOfALongPipelineIsSmall) {
   IncrementalAnalysis analyses;
-  const PipelineDocument document = longPipeline(140);
-  (void)analyses.next(document, {}, 0);
-  std::vector<std::set<std::string>> told;
-  const TakeNeighborhood take = [&](const Neighborhood& near) { told.push_back(near.ops); };
-  (void)analyses.after({removeOpWithWires(document, "act50", true)}, always({}), 0, take);
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_TRUE(told.front().contains("fc50"));
-  EXPECT_FALSE(told.front().contains("act50"));
-  EXPECT_FALSE(told.front().contains("fc90"));
-  (void)analyses.after({SetFusion{}}, always({}), 0, take);
-  EXPECT_EQ(told.size(), 1u) << "switches may change fusions anywhere";
+  PipelineDocument document = longPipeline(140);
+  const auto before = analyses.next(document, {}, 0);
+  const Edit removal = removeOpWithWires(document, "act50", true);
+  ASSERT_TRUE(applyEdit(document, removal));
+  const auto window = windowAround(extentOf({removal}), document, *before);
+  ASSERT_TRUE(window);
+  EXPECT_TRUE(window->ops.contains("fc50"));
+  EXPECT_FALSE(window->ops.contains("act50"));
+  EXPECT_FALSE(window->ops.contains("fc90"));
+  EXPECT_FALSE(windowAround(extentOf({removal, SetFusion{}}), document, *before))
+      << "switches may change fusions anywhere";
+}
+
+/// Options whose kernels request a stop when they are asked about for that number of times.
+OptionsFor stoppingAfter(int numQueries, const std::stop_source& stop, AnalysisOptions options) {
+  options.capabilities = [stop, left = std::make_shared<int>(numQueries)](const KernelQuery&) mutable {
+    if (--*left == 0) stop.request_stop();
+    return Verdict::yes();
+  };
+  return always(options);
+}
+
+/// What was stopped is left to the next analysis, wherever it was stopped.
+RC_GTEST_PROP(IncrementalAnalysis, AnAnalysisAfterStoppedOnesIsTheCompleteOne, ()) {
+  IncrementalAnalysis analyses;
+  PipelineDocument document = randomBlocks(24);
+  AnalysisOptions options;
+  options.capabilities = [](const KernelQuery&) { return Verdict::yes(); };
+  (void)analyses.next(document, options, 0);
+  for (int step = 0; step < 5; ++step) {
+    std::vector<Edit> edits;
+    for (int edit = *rc::gen::inRange(1, 3); edit > 0; --edit) {
+      const bool isAnything = document.ops().empty() || *rc::gen::inRange(0, 4) == 0;
+      Edit drawn = isAnything ? randomEditOrGroup(document) : randomStructure(document);
+      if (applyEdit(document, drawn)) edits.push_back(std::move(drawn));
+    }
+    std::stop_source stop;
+    const int numQueries = *rc::gen::element(-1, -1, 1, 3, 40);
+    if (*rc::gen::inRange(0, 4) == 0) stop.request_stop();
+    const auto next = analyses.after(edits, stoppingAfter(numQueries, stop, options), 0, stop.get_token());
+    RC_ASSERT(analyses.document() == document);
+    RC_ASSERT(next || stop.stop_requested());
+    if (next) RC_ASSERT(textOf(*next) == textOf(analyze(document, options)));
+  }
+  RC_ASSERT(textOf(*analyses.after({}, always(options), 0)) == textOf(analyze(document, options)));
 }
 
 /// Everything that a run would be given.
