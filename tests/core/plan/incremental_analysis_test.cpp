@@ -260,7 +260,7 @@ OptionsFor stoppingAfter(int numQueries, const std::stop_source& stop, AnalysisO
   return always(options);
 }
 
-/// What was stopped is left to the next analysis, wherever it was stopped.
+/// Wherever an analysis is stopped, the next one has its edits, too.
 RC_GTEST_PROP(IncrementalAnalysis, AnAnalysisAfterStoppedOnesIsTheCompleteOne, ()) {
   IncrementalAnalysis analyses;
   PipelineDocument document = randomBlocks(24);
