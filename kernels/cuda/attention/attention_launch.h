@@ -115,7 +115,7 @@ struct AttentionDeltas {
   std::int64_t tokens = 0;
   std::int64_t heads = 1;
   std::int64_t channels = 1;  // of a head
-  // Of y and of dy.
+  // y and dy.
   std::int64_t batchStride = 0;
   std::int64_t tokenStride = 0;
   std::int64_t headStride = 0;

@@ -71,7 +71,7 @@ CublasLtTerms groupedTerms(const GemmProblem& problem) {
   return terms;
 }
 
-/// What is known without asking the library.
+/// Limits that are known without asking the library.
 Verdict canBeGrouped(const GemmProblem& problem, std::size_t version) {
   if (version < kOldest) return Verdict::no("it has no grouped GEMM before 13.3");
   const bool hasBlocks = problem.aCodes && problem.aCodes->scaling != Scaling::PerTensor;
