@@ -75,4 +75,6 @@ add_test(NAME gpu.kit_on_host_gpu COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRE
          $<TARGET_FILE:fuseline_cuda_on_host>)
 set_tests_properties(gpu.pack PROPERTIES FIXTURES_SETUP gpu_kit)
 set_tests_properties(gpu.install gpu.kit_on_host_gpu PROPERTIES FIXTURES_REQUIRED gpu_kit)
+# It keeps to a budget of time, which tests beside it would use up.
+set_tests_properties(gpu.kit_on_host_gpu PROPERTIES RUN_SERIAL ON)
 set_tests_properties(gpu.pack gpu.install gpu.record gpu.kit_on_host_gpu PROPERTIES LABELS kernels)
