@@ -128,23 +128,22 @@ class CublasLtGroups final : public GroupedGemm {
         m_terms(groupedTerms(problem)),
         m_operation(session, m_terms) {}
 
-  /// Errors: the library's words.
-  Result<void> choose() {
-    try {
-      algorithmFor(m_numGroups);
-      return {};
-    } catch (const DeviceFault& refusal) {
-      return Error{refusal.what(), ErrorKind::RunFailed};
-    }
-  }
+  /// Is there an algorithm for all groups?
+  bool isOffered() { return algorithmFor(m_numGroups) != nullptr; }
 
   std::size_t workspaceBytes() const override { return tableBytes() + kMaxWorkspaceBytes; }
 
-  bool fits(std::int64_t rows) const override { return isAligned(termsOf(withRows(m_problem, m_extent, rows))); }
+  bool fits(std::span<const std::int64_t> rows) override {
+    const auto isGroupAligned = [&](std::int64_t each) {
+      return isAligned(termsOf(withRows(m_problem, m_extent, each)));
+    };
+    return rows.empty() || (std::ranges::all_of(rows, isGroupAligned) && algorithmFor(rows.size()));
+  }
 
   void multiply(std::span<const GroupGemm> groups, std::byte* workspace, Stream stream) override {
     if (groups.empty()) return;
-    const CublasLtCandidate& algorithm = algorithmFor(groups.size());
+    const CublasLtCandidate* const algorithm = algorithmFor(groups.size());
+    if (!algorithm) checkBlas(m_session.library(), CUBLAS_STATUS_NOT_SUPPORTED, "find an algorithm for groups");
     Table table;
     const Layouts layouts = layoutsOf(groups, table, workspace);
     const auto at = [&](std::size_t offset) { return workspace + offset; };
@@ -163,8 +162,8 @@ class CublasLtGroups final : public GroupedGemm {
     const CublasLt& library = m_session.library();
     checkBlas(library,
               library.matmul(m_session.handle(), m_operation.get(), factors, a, layouts.a.get(), b, layouts.b.get(),
-                             factors + sizeof(float), c, layouts.d.get(), d, layouts.d.get(), &algorithm.algo,
-                             workspace + tableBytes(), algorithm.workspaceSize, stream),
+                             factors + sizeof(float), c, layouts.d.get(), d, layouts.d.get(), &algorithm->algo,
+                             workspace + tableBytes(), algorithm->workspaceSize, stream),
               "multiply groups");
     ++numLaunched;
   }
@@ -219,9 +218,14 @@ class CublasLtGroups final : public GroupedGemm {
     return {make(m_terms.aType, a), make(m_terms.bType, b), make(m_terms.dType, d)};
   }
 
-  /// Throws DeviceFault when the library has none.
-  const CublasLtCandidate& algorithmFor(std::size_t count) {
-    if (const auto known = m_algorithms.find(count); known != m_algorithms.end()) return known->second;
+  /// nullptr: the library has none for this number of groups. Throws DeviceFault.
+  const CublasLtCandidate* algorithmFor(std::size_t count) {
+    auto known = m_algorithms.find(count);
+    if (known == m_algorithms.end()) known = m_algorithms.emplace(count, search(count)).first;
+    return known->second ? &*known->second : nullptr;
+  }
+
+  std::optional<CublasLtCandidate> search(std::size_t count) const {
     // The search reads the number of groups, not the tables.
     alignas(8) constexpr static std::byte kStandIn[8] = {};
     const Layouts layouts = makeLayouts(count, {}, {}, {}, kStandIn);
@@ -229,12 +233,11 @@ class CublasLtGroups final : public GroupedGemm {
     preferAverages(preference.get(), count);
     CublasLtCandidate found{};
     int numFound = 0;
-    const CublasLt& library = m_session.library();
-    cublasStatus_t status = library.heuristic(m_session.handle(), m_operation.get(), layouts.a.get(), layouts.b.get(),
-                                              layouts.d.get(), layouts.d.get(), preference.get(), 1, &found, &numFound);
-    if (status == CUBLAS_STATUS_SUCCESS) status = numFound > 0 ? found.state : CUBLAS_STATUS_NOT_SUPPORTED;
-    checkBlas(library, status, "find an algorithm for groups");
-    return m_algorithms.emplace(count, found).first->second;
+    const cublasStatus_t status =
+        m_session.library().heuristic(m_session.handle(), m_operation.get(), layouts.a.get(), layouts.b.get(),
+                                      layouts.d.get(), layouts.d.get(), preference.get(), 1, &found, &numFound);
+    const bool isFound = status == CUBLAS_STATUS_SUCCESS && numFound > 0 && found.state == CUBLAS_STATUS_SUCCESS;
+    return isFound ? std::optional(found) : std::nullopt;
   }
 
   /// Hints: a version that does not know them may do without.
@@ -255,7 +258,7 @@ class CublasLtGroups final : public GroupedGemm {
   std::size_t m_numGroups;
   CublasLtTerms m_terms;
   CublasLtOperation m_operation;
-  std::map<std::size_t, CublasLtCandidate> m_algorithms;  // by the number of groups
+  std::map<std::size_t, std::optional<CublasLtCandidate>> m_algorithms;  // by the number of groups
 };
 
 }  // namespace
@@ -267,9 +270,13 @@ Result<std::unique_ptr<GroupedGemm>> prepareGroups(const CublasLtSession& sessio
   };
   if (!session.library().createGroupedLayout) return refused("this version has no grouped GEMM");
   if (const Verdict can = canBeGrouped(problem, session.library().version()); !can) return refused(can.reason());
-  auto groups = std::make_unique<CublasLtGroups>(session, problem, extent, numGroups);
-  if (Result<void> chosen = groups->choose(); !chosen) return chosen.error();
-  return std::unique_ptr<GroupedGemm>(std::move(groups));
+  try {
+    auto groups = std::make_unique<CublasLtGroups>(session, problem, extent, numGroups);
+    if (!groups->isOffered()) return refused("it has no algorithm for these groups");
+    return std::unique_ptr<GroupedGemm>(std::move(groups));
+  } catch (const DeviceFault& refusal) {
+    return refused(refusal.what());
+  }
 }
 
 }  // namespace fuseline::cuda

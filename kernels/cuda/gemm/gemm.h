@@ -133,9 +133,9 @@ class GroupedGemm {
  public:
   virtual ~GroupedGemm() = default;
   virtual std::size_t workspaceBytes() const = 0;
-  /// Does the library multiply a group with this number of rows?
-  virtual bool fits(std::int64_t rows) const = 0;
-  /// groups: as many as were prepared for, or fewer. Asynchronous. Throws when the library refuses.
+  /// Does the library multiply groups with these numbers of rows, at most as many groups as were prepared for?
+  virtual bool fits(std::span<const std::int64_t> rows) = 0;
+  /// groups: ones that fit. Asynchronous. Throws when the library refuses.
   virtual void multiply(std::span<const GroupGemm> groups, std::byte* workspace, Stream stream) = 0;
 };
 

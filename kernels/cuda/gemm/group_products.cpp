@@ -174,9 +174,11 @@ void GroupProducts::begin(std::span<const RowGroup> groups, Pointers pointers) {
 }
 
 bool GroupProducts::canBeTogether(std::span<const RowGroup> groups) const {
-  return m_together && std::ranges::all_of(groups, [&](const RowGroup& group) {
-           return group.size == 0 || m_together->fits(group.size);
-         });
+  if (!m_together) return false;
+  std::vector<std::int64_t> rows;
+  for (const RowGroup& group : groups)
+    if (group.size > 0) rows.push_back(group.size);
+  return m_together->fits(rows);
 }
 
 /// A contraction over no rows is not one of the library's: it leaves zero, or the addend.

@@ -101,6 +101,17 @@ TEST_F(GroupedGemmOnHost, IsNotUsedWhereItDoesNotFit) {
   EXPECT_EQ(run({}, 130200).grouped, 0);
 }
 
+/// Groups without rows are left out: of four, three remain.
+TEST_F(GroupedGemmOnHost, IsNotUsedForFewerGroupsThanTheLibraryTakes) {
+  const int before = host_gpu::setFewestGroups(4);
+  const Counted some = run({}, kGrouping);
+  const Counted all = run({.sizes = {16, 8, 8, 40}}, kGrouping);
+  host_gpu::setFewestGroups(before);
+  EXPECT_EQ(some.difference + all.difference, "");
+  EXPECT_EQ(some.grouped, 0);
+  EXPECT_EQ(all.grouped, 3);
+}
+
 /// More words than one launch carries.
 TEST_F(GroupedGemmOnHost, HasTablesOfAnyNumberOfGroups) {
   std::vector<double> sizes;

@@ -38,6 +38,7 @@ std::size_t firstVersion() {
 
 std::size_t libraryVersion = firstVersion();
 std::atomic<int> numGrouped = 0;
+int fewestGroups = 1;
 
 struct Operation {
   std::map<cublasLtMatmulDescAttributes_t, std::vector<std::byte>> attributes;
@@ -171,6 +172,7 @@ constexpr auto kScaleOfGroup = static_cast<cublasLtMatmulMatrixScale_t>(6);  // 
 /// cuBLAS's release notes, from 13.2 to 13.5: 10.x and 11.0 first, then Hopper; the default epilogue only.
 cublasStatus_t groupsSupported(const Operation& operation, const Layout& a, const Layout& b, const Layout& d) {
   if (!a.isGrouped || !b.isGrouped || !d.isGrouped) return CUBLAS_STATUS_INVALID_VALUE;
+  if (d.count < fewestGroups) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (a.count != d.count || b.count != d.count) return CUBLAS_STATUS_INVALID_VALUE;
   const bool isCoded = isOfCodes(a.type);
   const bool isHopper = capability().major == 9 && libraryVersion >= (isCoded ? 130500 : 130400);
@@ -626,6 +628,7 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const vo
 
 std::size_t setCublasLtVersion(std::size_t version) { return std::exchange(libraryVersion, version); }
 int numGroupedGemms() { return numGrouped; }
+int setFewestGroups(int count) { return std::exchange(fewestGroups, count); }
 
 }  // namespace fuseline::host_gpu
 

@@ -38,6 +38,8 @@ ComputeCapability capability();
 std::size_t setCublasLtVersion(std::size_t version);
 /// Grouped GEMMs that ran.
 int numGroupedGemms();
+/// It has no algorithm for fewer groups. Returns the former number, which is 1 at first.
+int setFewestGroups(int count);
 
 /// Current resources of any kind that has an owner.
 struct Owned {
