@@ -7,6 +7,7 @@
 #include "core/export/model/weight_map.h"
 #include "core/lowering/folded_diagnostics.h"
 #include "core/ops/external.h"
+#include "core/plan/collectives/chunked_collectives.h"
 #include "core/profile/measured_gains.h"
 #include "core/profile/run_file.h"
 #include "core/quant/small_layers.h"
@@ -213,6 +214,20 @@ void addOneRankOption(CLI::App& verb, PipelineOptions& options) {
   options.plansOneRank = true;
 }
 
+void noteChunks(const RunSpec& spec, std::int64_t ranks, const Analysis& analysis, std::ostream& err) {
+  if (spec.chunks == 1) return;
+  const auto say = [&](const std::string& problem) {
+    const std::string chunks = spec.chunks == 0 ? "auto" : std::to_string(spec.chunks);
+    err << fmt::format("note: --chunks {}: {}\n", chunks, problem);
+  };
+  if (ranks == 1) return say("it has no effect on one rank. Add --ranks N.");
+  if (!analysis.wholeGraph)
+    return say("it has no effect with --rules te, where a layer and its collectives are one step. Use --rules all.");
+  if (!spec.overlaps) return say("it has no effect with --no-overlap.");
+  if (spec.chunks == 0) return;
+  if (const std::string problem = chunkProblem(*analysis.fusedPlan, spec.chunks); !problem.empty()) say(problem);
+}
+
 std::vector<NamedFile> filesRead(const PipelineOptions& options) {
   std::vector<NamedFile> files = {{"FILE", options.file}};
   for (const std::string& file : options.measuredFiles) files.emplace_back("--measured", file);
@@ -250,9 +265,7 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
   spec.ranks = static_cast<int>(options.ranks);
   const bool isTe = spec.rules.value_or(documentBook(loaded->document)) == RuleBook::Te;
   const bool isOnHost = spec.device == "cpu" || spec.device == "reference";
-  if (options.plansOneRank && !isTe)
-    analysis->place = {.ranks = static_cast<int>(options.ranks),
-                       .chunks = isOnHost && spec.chunks == 0 ? 1 : spec.chunks};
+  if (options.plansOneRank && !isTe) analysis->place = rankPlace(spec, isOnHost);
   spec.recipe = recipeName(loaded->document, analysis->recipe);
   const Json recipe = wholeRecipe(loaded->document, analysis->recipe);
   Result<GainModel> gains = gainModel(options, loaded->document, spec, recipe);
@@ -284,6 +297,7 @@ Result<OpenedPipeline> openPipeline(const PipelineOptions& options, Context& con
   if (hasErrors(diagnostics))
     return Error{fmt::format("{} cannot be used:\n{}", options.file, errorText(diagnostics, options.file))};
   printNotes(*pipeline, options.file, context);
+  if (options.plansOneRank) noteChunks(options.spec, options.ranks, pipeline->analysis, context.err);
   return pipeline;
 }
 

@@ -41,6 +41,8 @@ void addRanksOption(CLI::App& verb, PipelineOptions& options);
 /// The same for verbs that plan what one rank runs. TransformerEngine's rules fuse whole layers, as its layers
 /// communicate inside, so that with them whole layers are planned.
 void addOneRankOption(CLI::App& verb, PipelineOptions& options);
+/// Says why --chunks has less effect than its number, or none. analysis: of the plan of one rank.
+void noteChunks(const RunSpec& spec, std::int64_t ranks, const Analysis& analysis, std::ostream& err);
 
 /// The files that these options read: FILE and --measured.
 std::vector<NamedFile> filesRead(const PipelineOptions& options);

@@ -29,7 +29,6 @@
 #include "core/support/atomic_file.h"
 #include "core/support/field_table.h"
 #include "core/support/output_schema.h"
-#include "core/support/version.h"
 #include "core/tensor/safetensors.h"
 
 #include <algorithm>
@@ -120,16 +119,7 @@ Result<void> checkCapture(const Analysis& analysis, const RunOptions& options) {
   return choice ? Result<void>() : choice.error();
 }
 
-/// Why --chunks changes nothing.
-void noteUnused(const RunSpec& spec, const RunOptions& options, Context& context) {
-  if (spec.chunks == 1 || (spec.ranks > 1 && spec.overlaps) || (options.job && !options.job->speaks())) return;
-  if (!options.predictedRanks.empty()) return;
-  context.err << (spec.ranks == 1 ? "note: --chunks has no effect on one rank. Add --ranks N.\n"
-                                  : "note: --chunks has no effect with --no-overlap.\n");
-}
-
 Result<std::unique_ptr<PipelineRun>> prepare(const RunOptions& options, Context& context) {
-  noteUnused(options.spec, options, context);
   Result<OpenedPipeline> pipeline = openPipeline(options, context);
   if (!pipeline) return pipeline.error();
   if (Result<void> named = checkCapture(pipeline->analysis, options); !named) return named.error();
@@ -138,9 +128,10 @@ Result<std::unique_ptr<PipelineRun>> prepare(const RunOptions& options, Context&
   runOptions->gains = pipeline->options.gains;
   Result<std::unique_ptr<PipelineRun>> run =
       PipelineRun::prepare(pipeline->loaded, pipelineNameOf(options), std::move(*runOptions), context.registry);
-  if (run)
-    for (const Diagnostic& diagnostic : (*run)->analysis().lowered.diagnostics)
-      if (diagnostic.code == kPlacementCode) context.err << toString(diagnostic, options.file) << '\n';
+  if (!run) return run;
+  for (const Diagnostic& diagnostic : (*run)->analysis().lowered.diagnostics)
+    if (diagnostic.code == kPlacementCode) context.err << toString(diagnostic, options.file) << '\n';
+  if (options.predictedRanks.empty()) noteChunks(options.spec, options.spec.ranks, (*run)->analysis(), context.err);
   return run;
 }
 
@@ -452,7 +443,6 @@ std::vector<JobFact> factsOf(const PreparedRun& prepared, const RunOptions& opti
   std::error_code none;
   const auto tensorBytes = options.tensorsFile.empty() ? 0 : std::filesystem::file_size(options.tensorsFile, none);
   std::vector<JobFact> facts = {
-      {"the version of Fuseline", std::string(version()), "Install one version on all hosts."},
       {"the pipeline", prepared.run->pipelineHash(), "Give all ranks the same file."},
       {"the size of --tensors in bytes", std::to_string(tensorBytes), "Give all ranks the same file."}};
   addOptions(options, facts);

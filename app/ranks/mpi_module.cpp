@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/ranks/mpi_module.h"
 
+#include "app/ranks/blocked_signals.h"
 #include "app/ranks/supervisor.h"
 #include "kernels/mpi/module.h"
 
 #include <algorithm>
 #include <charconv>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -30,22 +30,6 @@ Error noMpi(const std::string& reason) {
           ErrorKind::NoDevice};
 }
 
-/// Threads that start meanwhile leave signals to those of this program: one of MPI's would end the process.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &m_previous);
-  }
-  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &m_previous, nullptr); }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-
- private:
-  sigset_t m_previous{};
-};
-
 }  // namespace
 
 Result<std::shared_ptr<Exchange>> joinMpi(std::optional<Seconds> rankTimeout) {
@@ -59,7 +43,7 @@ Result<std::shared_ptr<Exchange>> joinMpi(std::optional<Seconds> rankTimeout) {
   auto* const join = reinterpret_cast<mpi::Join*>(dlsym(library, mpi::kJoinSymbol));
   if (!handshake || !join || std::string_view(handshake()) != mpi::kModuleHandshake)
     return noMpi("its module belongs to another build of Fuseline. Build both together.");
-  const BlockedSignals blocked;
+  const BlockedSignals blocked;  // one of a thread of MPI would end the process
   const char* problem = "";
   Exchange* const exchange = join(rankTimeout.value_or(Seconds(0.0)).count(), &problem);
   if (!exchange) return noMpi(problem);

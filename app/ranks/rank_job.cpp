@@ -5,6 +5,7 @@
 #include "app/ranks/mpi_module.h"
 #include "core/support/json.h"
 #include "core/support/text.h"
+#include "core/support/version.h"
 
 #include <algorithm>
 #include <charconv>
@@ -13,6 +14,7 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fuseline {
 
@@ -92,25 +94,45 @@ std::pair<std::string, std::string> firstDifference(const std::string& a, const 
 }  // namespace
 
 std::string difference(const std::vector<std::vector<JobFact>>& factsByRank) {
-  for (std::size_t rank = 1; rank < factsByRank.size(); ++rank)
-    for (std::size_t i = 0; i < factsByRank.front().size(); ++i) {
-      const JobFact& expected = factsByRank.front()[i];
-      const bool isThere = i < factsByRank[rank].size();
-      const std::string found = isThere ? factsByRank[rank][i].value : std::string();
+  const auto valueOf = [&](std::size_t rank, std::size_t fact) {
+    return fact < factsByRank[rank].size() ? factsByRank[rank][fact].value : std::string();
+  };
+  for (std::size_t fact = 0; fact < factsByRank.front().size(); ++fact)
+    for (std::size_t rank = 1; rank < factsByRank.size(); ++rank) {
+      const JobFact& expected = factsByRank.front()[fact];
+      const std::string found = valueOf(rank, fact);
       if (found == expected.value) continue;
+      std::vector<std::size_t> alike = {rank};
+      for (std::size_t other = rank + 1; other < factsByRank.size(); ++other)
+        if (valueOf(other, fact) == found) alike.push_back(other);
       const auto [own, first] = firstDifference(found, expected.value);
-      return fmt::format("rank {} of {}: {} is {}, but {} on rank 0. {}", rank, factsByRank.size(), expected.name, own,
-                         first, expected.advice);
+      return fmt::format("rank{} {} of {}: {} is {}, but {} on rank 0. {}", alike.size() > 1 ? "s" : "",
+                         fmt::join(alike, ", "), factsByRank.size(), expected.name, own, first, expected.advice);
     }
   return {};
 }
 
-RankJob::RankJob(LaunchPlace place, std::shared_ptr<Exchange> exchange)
-    : m_place(std::move(place)),
+namespace {
+
+/// The version of each rank.
+std::vector<std::vector<JobFact>> versionsOf(const std::vector<Statement>& statements) {
+  std::vector<std::vector<JobFact>> versions;
+  for (const Statement& statement : statements) versions.push_back({statement.facts.front()});
+  return versions;
+}
+
+}  // namespace
+
+RankJob::RankJob(std::unique_ptr<StoppedRanksWatch> watch, LaunchPlace place, std::shared_ptr<Exchange> exchange)
+    : m_watch(std::move(watch)),
+      m_place(std::move(place)),
       m_exchange(std::move(exchange)),
       m_communicator(makeExchangeCommunicator(m_exchange)) {}
 
 Result<std::unique_ptr<RankJob>> RankJob::join(const LaunchPlace& place, std::optional<Seconds> rankTimeout) {
+  // The supervisor of its own ranks sees them stop.
+  std::unique_ptr<StoppedRanksWatch> watch;
+  if (place.transport != RankTransport::InheritedSockets) watch = std::make_unique<StoppedRanksWatch>();
   Result<std::shared_ptr<Exchange>> exchange = connect(place, rankTimeout);
   if (!exchange) return exchange.error();
   if ((*exchange)->size() != place.size)
@@ -118,11 +140,12 @@ Result<std::unique_ptr<RankJob>> RankJob::join(const LaunchPlace& place, std::op
                              "mpirun, or srun --mpi=pmix.",
                              place.launcher, place.size, (*exchange)->size()),
                  ErrorKind::NoDevice};
-  return std::unique_ptr<RankJob>(new RankJob(place, std::move(*exchange)));
+  return std::unique_ptr<RankJob>(new RankJob(std::move(watch), place, std::move(*exchange)));
 }
 
 Result<void> RankJob::agree(const Result<void>& prepared, const std::vector<JobFact>& facts) {
-  Statement own{.facts = facts};
+  Statement own{.facts = {{"the version of Fuseline", std::string(version()), "Install one version on all hosts."}}};
+  own.facts.insert(own.facts.end(), facts.begin(), facts.end());
   if (!prepared) own.problem = prepared.error();
   std::vector<Statement> statements;
   try {
@@ -132,6 +155,7 @@ Result<void> RankJob::agree(const Result<void>& prepared, const std::vector<JobF
     return Error{error.what(), ErrorKind::RunFailed};
   }
   m_isRefused = true;
+  if (const std::string text = difference(versionsOf(statements)); !text.empty()) return Error{text};
   if (std::optional<Error> problem = problemIn(statements)) return *problem;
   std::vector<std::vector<JobFact>> factsByRank;
   for (Statement& statement : statements) factsByRank.push_back(std::move(statement.facts));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "app/ranks/launch_place.h"
+#include "app/ranks/stopped_ranks.h"
 
 #include <memory>
 #include <optional>
@@ -32,8 +33,8 @@ class RankJob {
   bool speaks() const { return m_place.rank == 0; }
   const std::shared_ptr<Communicator>& communicator() const { return m_communicator; }
 
-  /// Call it once on all ranks, before the first collective. Errors: the same on all ranks: what one of them could not
-  /// prepare, or a fact that they do not share.
+  /// Call it once on all ranks, before the first collective. Errors: the same on all ranks: programs of two versions,
+  /// what one of them could not prepare, or a fact that they do not share.
   Result<void> agree(const Result<void>& prepared, const std::vector<JobFact>& facts);
 
   /// All ranks have agreed to end the run, so none of them has failed.
@@ -43,8 +44,9 @@ class RankJob {
   int leave(const Result<int>& code, std::ostream& err);
 
  private:
-  RankJob(LaunchPlace place, std::shared_ptr<Exchange> exchange);
+  RankJob(std::unique_ptr<StoppedRanksWatch> watch, LaunchPlace place, std::shared_ptr<Exchange> exchange);
 
+  std::unique_ptr<StoppedRanksWatch> m_watch;  // first: the end of MPI waits for all ranks
   LaunchPlace m_place;
   std::shared_ptr<Exchange> m_exchange;
   std::shared_ptr<Communicator> m_communicator;
@@ -52,7 +54,8 @@ class RankJob {
   bool m_isCancelled = false;
 };
 
-/// The sentence of agree() about facts that differ; empty: all ranks have the same.
+/// The sentence of agree() about the first fact that differs, and the ranks that differ alike; empty: all ranks have
+/// the same.
 std::string difference(const std::vector<std::vector<JobFact>>& factsByRank);
 
 }  // namespace fuseline

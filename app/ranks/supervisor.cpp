@@ -3,6 +3,7 @@
 #include "app/ranks/supervisor.h"
 
 #include "app/ranks/launch_place.h"
+#include "app/ranks/stopped_ranks.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +11,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -144,6 +144,11 @@ void sayCancelledEarly(std::ostream& err) {
   err << "fuseline: The run was cancelled before its first round; nothing was written." << std::endl;
 }
 
+std::string stoppedText(const std::string& rank) {
+  return fmt::format("fuseline: {} has been stopped for {} s while the other ranks wait for it, so it is killed.", rank,
+                     kMostStopped.count());
+}
+
 class Supervisor {
  public:
   Supervisor(int ranks, std::ostream& err) : m_err(err), m_children(static_cast<std::size_t>(ranks)) {}
@@ -231,9 +236,7 @@ class Supervisor {
   void endStopped() {
     for (ChildRank& child : m_children) {
       if (child.status || !child.stoppedSince || Clock::now() - *child.stoppedSince < kMostStopped) continue;
-      m_err << fmt::format("fuseline: {} has been stopped for {} s while the other ranks wait for it, so it is killed.",
-                           describe(child), kMostStopped.count())
-            << std::endl;
+      m_err << stoppedText(describe(child)) << std::endl;
       child.stoppedSince.reset();
       ::kill(child.process, SIGKILL);
     }
@@ -276,38 +279,26 @@ constexpr int kNotStarted = 127;  // as shells say it
   _exit(kNotStarted);
 }
 
-bool isRunning(const std::string& process) {
-  std::ifstream file("/proc/" + process + "/stat");
-  std::string text;
-  std::getline(file, text);
-  const std::size_t name = text.rfind(')');  // may contain anything
-  return name != std::string::npos && name + 2 < text.size() && text[name + 2] != 'Z';
-}
-
-/// Has it children that run?
-bool hasChildren(pid_t parent) {
-  std::error_code ignored;
-  for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", parent), ignored)) {
-    std::ifstream children(thread.path() / "children");
-    for (std::string child; children >> child;)
-      if (isRunning(child)) return true;
-  }
-  return false;
-}
-
 /// mpirun 4.1 may wait for a lock for ever when a rank was killed while it started.
 class WatchOverEnd {
  public:
   /// Call it now and then. True: its ranks have ended long ago.
   bool isLate(pid_t mpirun) {
     constexpr auto kMostSeconds = std::chrono::seconds(5);
-    if (hasChildren(mpirun)) m_lastSeen = Clock::now();
+    if (!runningChildren(mpirun).empty()) m_lastSeen = Clock::now();
     return m_lastSeen && Clock::now() - *m_lastSeen > kMostSeconds;
   }
 
  private:
   std::optional<Clock::time_point> m_lastSeen;  // of a rank
 };
+
+/// mpirun then ends the others, and itself.
+void endStopped(const LocalRank& stopped, std::ostream& err) {
+  err << stoppedText(fmt::format("rank {} of {} (process {})", stopped.rank, stopped.size, stopped.process))
+      << std::endl;
+  ::kill(stopped.process, SIGKILL);
+}
 
 /// mpirun kills its ranks a second after SIGINT and SIGTERM, but passes SIGUSR1 on to them: they cancel their run.
 /// While ranks start, and at another request, mpirun itself is ended. Returns its status, as waitpid() gives it.
@@ -317,6 +308,7 @@ int waitForMpirun(pid_t mpirun, const WatchedSignals& signals, bool& wasCancelle
   const Clock::time_point begin = Clock::now();
   Clock::time_point first;
   WatchOverEnd watch;
+  StoppedRanks ranks(mpirun, kMostStopped);
   int status = 0;
   while (waitpid(mpirun, &status, WNOHANG) == 0) {
     const std::optional<int> signal = signals.next();
@@ -326,6 +318,7 @@ int waitForMpirun(pid_t mpirun, const WatchedSignals& signals, bool& wasCancelle
       waitpid(mpirun, &status, 0);
       break;
     }
+    if (const std::optional<LocalRank> stopped = ranks.find()) endStopped(*stopped, err);
     if (!signal || (wasCancelled && Clock::now() - first < kSameRequest)) continue;
     ::kill(mpirun, wasCancelled || Clock::now() - begin < kStart ? SIGTERM : SIGUSR1);
     if (!wasCancelled) first = Clock::now();

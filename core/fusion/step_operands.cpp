@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/step_operands.h"
 
+#include "core/graph/row_attributes.h"
 #include "core/ops/attention_form.h"
 #include "core/ops/grouped_form.h"
 #include "core/quant/apply_recipe.h"
@@ -360,7 +361,7 @@ std::vector<const Node*> gatedBehind(const Graph& graph, std::span<const NodeId>
 }  // namespace
 
 ElementwiseProgram composeMembers(const Graph& graph, std::span<const NodeId> nodes, Phase phase,
-                                  const SortedSet<OperandKey>& present, int first, int last) {
+                                  const SortedSet<OperandKey>& present, int first, int last, std::int64_t firstRow) {
   ElementwiseComposer composer;
   const bool isBackward = phase == Phase::Backward;
   for (int member = 0; member < static_cast<int>(nodes.size()); ++member) {
@@ -377,7 +378,9 @@ ElementwiseProgram composeMembers(const Graph& graph, std::span<const NodeId> no
     if (!node.operation->isElementwise()) continue;
     // Ops before a gated op work on tensors twice as wide as the grid.
     const Node* const gated = gatedBehindMember[static_cast<std::size_t>(member)];
-    composer.append(member, node.operation->elementwise, node.attributes, isBackward, gated ? 2 : 1,
+    std::optional<Attributes> later;
+    if (firstRow > 0) later = attributesFromRow(graph, nodes[static_cast<std::size_t>(member)], firstRow);
+    composer.append(member, node.operation->elementwise, later ? *later : node.attributes, isBackward, gated ? 2 : 1,
                     gated ? gated->operation->elementwise.interleaveFor(gated->attributes) : 0);
   }
   return composer.finish();

@@ -80,8 +80,8 @@ std::int64_t trafficBytes(const Graph& graph, const FusedOperation& entry, const
 
 /// Composes the elementwise members in [first, last) of an entry. A backward program runs the members back to front.
 /// Outputs that are not among `present` are not stored; gradients that are not among them are absent. The result of a
-/// member outside the range is loaded from that member's own key.
+/// member outside the range is loaded from that member's own key. firstRow: of the tensors, where the program begins.
 ElementwiseProgram composeMembers(const Graph& graph, std::span<const NodeId> nodes, Phase phase,
-                                  const SortedSet<OperandKey>& present, int first, int last);
+                                  const SortedSet<OperandKey>& present, int first, int last, std::int64_t firstRow = 0);
 
 }  // namespace fuseline

@@ -387,6 +387,12 @@ std::int64_t columnAlignment(const TensorSpec& columns) {
 
 void showColumns(const Graph& graph, Plan& plan, std::vector<int>& viewOf) { ColumnViews(graph, plan, viewOf).run(); }
 
+std::int64_t firstByteOf(const PlanTensor& tensor) {
+  const auto& form = tensor.spec.quantized;
+  return form ? form->window.first * codeBytes(form->format, tensor.spec.cols())
+              : tensor.columns.firstElement * sizeBytes(tensor.spec.dtype);
+}
+
 std::size_t columnBytes(const PlanTensor& tensor) {
   if (!tensor.columns || tensor.spec.numElements() == 0) return 0;
   const std::int64_t rows = tensor.spec.numElements() / tensor.columns.width;

@@ -20,6 +20,8 @@ std::int64_t columnAlignment(const TensorSpec& columns);
 /// remaining copies become views.
 void showColumns(const Graph& graph, Plan& plan, std::vector<int>& viewOf);
 
+/// Where a tensor begins in the memory of the one that it shows.
+std::int64_t firstByteOf(const PlanTensor& tensor);
 /// Bytes from the first element of a column view to its last one; 0: the tensor is contiguous.
 std::size_t columnBytes(const PlanTensor& tensor);
 /// Copies between the memory of a column view, beginning with its first element, and a contiguous tensor.

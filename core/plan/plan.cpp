@@ -35,7 +35,7 @@ ElementwiseProgram composeProgram(const Graph& graph, const Step& step, int firs
   for (const StepOperand& operand : step.operands) present.insert(operand.key);
   for (const QuantizeWork& work : step.copies) present.insert(work.source);
   const int end = last < 0 ? static_cast<int>(step.nodes.size()) : last;
-  return composeMembers(graph, step.nodes, step.phase, present, first, end);
+  return composeMembers(graph, step.nodes, step.phase, present, first, end, step.window.first);
 }
 
 namespace {

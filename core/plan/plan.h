@@ -81,7 +81,8 @@ struct StepOperand {
 /// {Output, 1} the columnwise quantized tensor; with delayed scaling, {Parameter, i} is the scale and {Residual, i} the
 /// amax history of the i-th group of rows, in pairs. {Input, 1} are the sizes of groups; without it groups are equal.
 /// {Input, 2} is the amax, if an earlier step computed it, and {Input, 3} that of the transformed tensor; that step has
-/// a work without quantizers, whose {Output, 2} and {Output, 3} they are.
+/// a work without quantizers, whose {Output, 2} and {Output, 3} they are. A piece of a step raises the amax that an
+/// earlier piece found, and accumulates to it.
 struct QuantizeWork {
   std::string name;    // of the step that would do it separately: "fc1.quantize_input"
   NodeId reader = -1;  // the op that reads the quantized tensors
@@ -130,8 +131,11 @@ struct CollectiveWork {
   Half half = Half::Whole;
   /// Number of elements of each operand of an all-reduce, from its start; -1: all.
   std::int64_t numElements = -1;
-  /// See CollectivePart.
-  std::int64_t rankStride = 0;
+  /// Rows from those of one rank to those of the next one in an all-gather, if others lie between; 0: none do.
+  std::int64_t rankRows = 0;
+  /// Number of parts in which rows are sent beside a GEMM, of which this is one; 1: it stays whole, and the step's note
+  /// says why; 0: it takes no place there.
+  int chunks = 0;
 
   bool isWait() const { return half == Half::Await; }
 };
@@ -157,6 +161,8 @@ struct Step {
   bool runsOnce = false;
   /// Inputs of backward, if the step computes only some of its op's gradients; else the op's own context applies.
   std::optional<OperationContext> context;
+  /// Set: a piece of a GEMM, which computes these rows of its result.
+  RowWindow window = {};
   std::int64_t flops = 0;
   std::int64_t bytesRead = 0;
   std::int64_t bytesWritten = 0;

@@ -13,15 +13,11 @@ namespace fuseline {
 
 namespace {
 
-/// Layout of the scales in a quantized tensor's memory.
-ScaleLayout layoutOf(Scaling scaling) { return isOfBlocksOf128(scaling) ? ScaleLayout::Gemm : ScaleLayout::Compact; }
-
 QuantizedSpec quantizedSpec(const TensorSpec& spec) {
   const QuantizedForm& form = *spec.quantized;
   return {.nominal = {spec.dtype, spec.shape},
           .format = form.format,
           .scaling = form.scaling,
-          .layout = layoutOf(form.scaling),
           .isColumnwiseTransformed = form.isTransformed};
 }
 
@@ -33,6 +29,20 @@ Tensor filled(TensorSpec spec, const std::byte* from) {
   return tensor;
 }
 
+/// f(offset of a block's scale in the memory of scales, offset in compact scales, bytes)
+template <class Function>
+void forEachScale(const TensorSpec& spec, std::size_t bytes, const Function& f) {
+  const QuantizedForm& form = *spec.quantized;
+  const BlockShape grid = blockGridOf(spec, form.scaling, form.direction);
+  const ScalePlaces places = scalePlacesOf(spec, form.scaling, form.direction);
+  for (std::int64_t row = 0; row < grid.rows; ++row)
+    for (std::int64_t col = 0; col < grid.cols; ++col)
+      f(static_cast<std::size_t>(row * places.rowStride + col * places.colStride) * bytes,
+        static_cast<std::size_t>(row * grid.cols + col) * bytes, bytes);
+}
+
+std::size_t scaleBytes(const Tensor& scales) { return static_cast<std::size_t>(sizeBytes(scales.spec.dtype)); }
+
 }  // namespace
 
 QuantizedTensor fromMemory(const TensorSpec& spec, const std::byte* memory) {
@@ -40,8 +50,11 @@ QuantizedTensor fromMemory(const TensorSpec& spec, const std::byte* memory) {
   const CopyParts parts = partsOf(spec);
   QuantizedTensor tensor{.spec = quantizedSpec(spec), .rowwise = std::nullopt, .columnwise = std::nullopt};
   QuantizedCopy copy{.data = filled(codesSpec(tensor.spec, direction), memory),
-                     .scaleInv = filled(scalesSpec(tensor.spec, direction), memory + parts.scalesOffset),
+                     .scaleInv = Tensor::zeros(scalesSpec(tensor.spec, direction)),
                      .amax = std::nullopt};
+  forEachScale(spec, scaleBytes(copy.scaleInv), [&](std::size_t from, std::size_t to, std::size_t bytes) {
+    std::memcpy(copy.scaleInv.data.data() + to, memory + parts.scalesOffset + from, bytes);
+  });
   std::vector<float> amaxes(static_cast<std::size_t>(parts.numAmaxes));
   if (!amaxes.empty()) std::memcpy(amaxes.data(), memory + parts.amaxOffset, amaxes.size() * sizeof(float));
   if (spec.quantized->scaling == Scaling::NvRow1x16)
@@ -49,16 +62,18 @@ QuantizedTensor fromMemory(const TensorSpec& spec, const std::byte* memory) {
   else if (!amaxes.empty())
     copy.amax = amaxes.front();
   tensor.copy(direction) = std::move(copy);
-  return withScaleLayout(std::move(tensor), ScaleLayout::Compact);
+  return tensor;
 }
 
 void toMemory(const QuantizedTensor& tensor, const TensorSpec& spec, std::byte* memory) {
-  const QuantizedTensor stored = withScaleLayout(tensor, layoutOf(spec.quantized->scaling));
+  const QuantizedTensor stored = withScaleLayout(tensor, ScaleLayout::Compact);
   const QuantizedCopy& copy = *stored.copy(spec.quantized->direction);
   const CopyParts parts = partsOf(spec);
-  std::fill_n(memory, parts.totalBytes, std::byte{0});
+  if (!spec.quantized->window) std::fill_n(memory, parts.totalBytes, std::byte{0});
   std::ranges::copy(copy.data.data, memory);
-  std::ranges::copy(copy.scaleInv.data, memory + parts.scalesOffset);
+  forEachScale(spec, scaleBytes(copy.scaleInv), [&](std::size_t to, std::size_t from, std::size_t bytes) {
+    std::memcpy(memory + parts.scalesOffset + to, copy.scaleInv.data.data() + from, bytes);
+  });
   if (copy.amax) std::memcpy(memory + parts.amaxOffset, &*copy.amax, sizeof(float));
   if (!copy.rowAmaxes.empty())
     std::memcpy(memory + parts.amaxOffset, copy.rowAmaxes.data(), copy.rowAmaxes.size() * sizeof(float));

@@ -116,24 +116,28 @@ struct SentBytes {
   std::int64_t count = 0;
   std::int64_t from = 0;
   std::int64_t to = 0;
+  std::int64_t rankStride = 0;
 };
 
 /// The encoded values, and the scales of blocks: where these are stored a column of blocks at a time, a piece each.
-std::vector<SentBytes> sentBytes(const TensorSpec& rows, const TensorSpec& whole) {
+std::vector<SentBytes> sentBytes(const TensorSpec& rows, const TensorSpec& whole, std::int64_t rankRows) {
   const CopyParts own = partsOf(rows);
   const CopyParts all = partsOf(whole);
-  std::vector<SentBytes> sent = {SentBytes{.count = own.codesBytes}};
   const Scaling scaling = rows.quantized->scaling;
+  std::vector<SentBytes> sent = {
+      {.count = own.codesBytes, .rankStride = rankRows * codeBytes(rows.quantized->format, rows.cols())}};
   if (scaling == Scaling::PerTensor || own.scalesBytes == 0) return sent;
   const ScalePlaces ownPlaces = scalePlacesOf(rows, scaling, rows.quantized->direction);
   const ScalePlaces allPlaces = scalePlacesOf(whole, scaling, whole.quantized->direction);
   const std::int64_t scaleBytes = own.scalesBytes / ownPlaces.count;
-  const bool isByColumns = scaling == Scaling::Block1x128;
-  const std::int64_t columns = isByColumns ? ownPlaces.count / ownPlaces.colStride : 1;
+  const std::int64_t columns =
+      scaling == Scaling::Block1x128 ? blockGridOf(rows, scaling, rows.quantized->direction).cols : 1;
+  const std::int64_t rankBlocks = rankRows / blockOf(scaling, rows.quantized->direction).rows;
   for (std::int64_t column = 0; column < columns; ++column)
     sent.push_back({.count = own.scalesBytes / columns,
                     .from = own.scalesOffset + column * ownPlaces.colStride * scaleBytes,
-                    .to = all.scalesOffset + column * allPlaces.colStride * scaleBytes});
+                    .to = all.scalesOffset + column * allPlaces.colStride * scaleBytes,
+                    .rankStride = rankBlocks * allPlaces.rowStride * scaleBytes});
   return sent;
 }
 
@@ -155,15 +159,15 @@ struct OperandPair {
 
 void addParts(const CollectiveWork& work, const OperandPair& pair, std::vector<CollectivePart>& parts) {
   if (!pair.fromSpec.quantized) {
-    parts.push_back(
-        {pair.fromSpec.dtype, partCount(work, pair.fromSpec, pair.toSpec), pair.from, pair.to, work.rankStride});
+    parts.push_back({pair.fromSpec.dtype, partCount(work, pair.fromSpec, pair.toSpec), pair.from, pair.to,
+                     work.rankRows * pair.fromSpec.cols()});
     return;
   }
   const bool isInLines = !pair.toSpec.quantized;
   for (const SentBytes& sent :
-       isInLines ? sentInLines(pair.fromSpec, pair.toSpec) : sentBytes(pair.fromSpec, pair.toSpec))
-    parts.push_back(
-        {DType::U8, sent.count, pair.from ? pair.from + sent.from : nullptr, pair.to ? pair.to + sent.to : nullptr});
+       isInLines ? sentInLines(pair.fromSpec, pair.toSpec) : sentBytes(pair.fromSpec, pair.toSpec, work.rankRows))
+    parts.push_back({DType::U8, sent.count, pair.from ? pair.from + sent.from : nullptr,
+                     pair.to ? pair.to + sent.to : nullptr, sent.rankStride});
 }
 
 }  // namespace

@@ -129,12 +129,6 @@ std::vector<std::pair<std::string, std::string>> environmentOf(const DeviceInfo&
   return environment;
 }
 
-/// On the CPU the pieces of a GEMM take longer, and ranks have no cores for what is beside them.
-RankPlace placeOf(const RunSpec& settings, const Backend& backend) {
-  const bool isOne = settings.chunks == 0 && backend.hasHostMemory();
-  return {.ranks = settings.ranks, .overlapsCollectives = settings.overlaps, .chunks = isOne ? 1 : settings.chunks};
-}
-
 }  // namespace
 
 std::string errorText(const std::vector<Diagnostic>& diagnostics, std::string_view file) {
@@ -173,6 +167,12 @@ Result<std::optional<AdamW>> chosenOptimizer(const RunSpec& settings) {
 }
 
 }  // namespace
+
+/// On the CPU the pieces of a GEMM take longer, and ranks have no cores for what is beside them.
+RankPlace rankPlace(const RunSpec& settings, bool isOnHost) {
+  const bool isOne = settings.chunks == 0 && isOnHost;
+  return {.ranks = settings.ranks, .overlapsCollectives = settings.overlaps, .chunks = isOne ? 1 : settings.chunks};
+}
 
 Result<AnalysisOptions> analysisOptions(const RunSpec& settings, const RuleSwitches& switches,
                                         Capabilities capabilities) {
@@ -220,7 +220,7 @@ Result<void> PipelineRun::analyzeDocument(const LoadedDocument& loaded) {
   if (!options) return options.error();
   options->gains = m_options.gains;
   options->capability = parseCapability(m_backend->device().architecture);
-  options->place = placeOf(m_options.settings, *m_backend);
+  options->place = rankPlace(m_options.settings, m_backend->hasHostMemory());
   m_analysis = analyze(loaded.document, *options, &loaded.sourceMap);
   if (std::string problems = errorText(m_analysis.lowered.diagnostics, m_pipelineName); !problems.empty())
     return Error{problems};

@@ -49,6 +49,9 @@ struct PipelineRunOptions {
 Result<AnalysisOptions> analysisOptions(const RunSpec& settings, const RuleSwitches& switches,
                                         Capabilities capabilities);
 
+/// The place of rank 0. isOnHost: ranks share the cores of a CPU, where `auto` is one chunk.
+RankPlace rankPlace(const RunSpec& settings, bool isOnHost);
+
 /// Every error of a document as one text, one line per problem. Empty if there is none.
 std::string errorText(const std::vector<Diagnostic>& diagnostics, std::string_view file);
 

@@ -136,7 +136,7 @@ Result<void> PlanMemory::uploadRoles(const NamedTensors& bindings, bool (*isWant
 std::byte* PlanMemory::address(int tensor) const {
   const PlanTensor& planned = m_plan.tensors[static_cast<std::size_t>(tensor)];
   if (planned.spec.bytes() == 0 || planned.storage < 0 || planned.isInitialOnly) return nullptr;
-  const std::int64_t first = planned.columns.firstElement * sizeBytes(planned.spec.dtype);
+  const std::int64_t first = firstByteOf(planned);
   if (const auto given = m_given.find(planned.storage); given != m_given.end()) return given->second + first;
   const Storage& storage = m_plan.storages[static_cast<std::size_t>(planned.storage)];
   return (storage.isOnHost ? m_hostMemory : m_memory)->data() + storage.offset + first;

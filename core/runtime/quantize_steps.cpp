@@ -214,7 +214,10 @@ QuantizeOperands::QuantizeOperands(const Step& step, const QuantizeWork& work)
       knownAmax(indexOf(step, {work.member, OperandKind::Input, 2})),
       foundAmax(indexOf(step, {work.member, OperandKind::Output, 2})),
       knownTransformedAmax(indexOf(step, {work.member, OperandKind::Input, 3})),
-      foundTransformedAmax(indexOf(step, {work.member, OperandKind::Output, 3})) {}
+      foundTransformedAmax(indexOf(step, {work.member, OperandKind::Output, 3})) {
+  raisesFoundAmax =
+      foundAmax >= 0 && step.operands[static_cast<std::size_t>(foundAmax)].access == OperandAccess::Accumulate;
+}
 
 std::string pieceName(const Node& reader, const QuantizeWork& work, std::int64_t numGroups, std::int64_t piece) {
   if (numGroups > 0) return quantizedName(reader, work.type, piece);
@@ -368,8 +371,8 @@ void fusedOperandReference(const Graph& graph, const Plan& plan, const Step& ste
   }
   const QuantizeOperands operands(step, work);
   const float amax = amaxOf(x);
-  const bool isRaised = haveOneScale(graph, step) && &work != &step.copies.front();
-  if (isRaised) return recordAmax(at(pointers, operands.foundAmax), amax);
+  const bool isOfOthers = haveOneScale(graph, step) && &work != &step.copies.front();
+  if (isOfOthers || operands.raisesFoundAmax) return recordAmax(at(pointers, operands.foundAmax), amax);
   std::memcpy(at(pointers, operands.foundAmax), &amax, sizeof(amax));
   if (operands.foundTransformedAmax < 0) return;
   const float transformed = transformedAmaxOf(x);

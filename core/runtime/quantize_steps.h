@@ -28,6 +28,7 @@ struct QuantizeOperands {
   int foundAmax = -1;  // found by this step for a later one
   int knownTransformedAmax = -1;
   int foundTransformedAmax = -1;
+  bool raisesFoundAmax = false;  // an earlier piece of the step found one, too
 
   QuantizeOperands(const Step& step, const QuantizeWork& work);
 };

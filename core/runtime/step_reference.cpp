@@ -3,6 +3,7 @@
 #include "core/runtime/step_reference.h"
 
 #include "core/graph/input_rounding.h"
+#include "core/graph/row_attributes.h"
 #include "core/quant/attention_quantizers.h"
 #include "core/tensor/tensor.h"
 
@@ -73,6 +74,12 @@ ReferenceTensor StepReference::sumOfInputs() const {
   return sum;
 }
 
+Attributes StepReference::attributesOf(int member) const {
+  const std::int64_t firstRow = m_step.window.first;
+  return firstRow > 0 ? attributesFromRow(m_graph, m_step.nodes[static_cast<std::size_t>(member)], firstRow)
+                      : computedAttributes(node(member));
+}
+
 void StepReference::runForward(int member) {
   const Node& op = node(member);
   std::vector<ReferenceTensor> inputs;
@@ -81,7 +88,7 @@ void StepReference::runForward(int member) {
     inputs.push_back(asRead(m_graph, op, value({member, OperandKind::Input, slot}), slot));
   for (int slot = 0; slot < static_cast<int>(op.parameters.size()); ++slot)
     parameters.push_back(value({member, OperandKind::Parameter, slot}));
-  ReferenceForward made = op.operation->forwardCompute(computedAttributes(op), inputs, parameters);
+  ReferenceForward made = op.operation->forwardCompute(attributesOf(member), inputs, parameters);
   expectCount(op, "forwardCompute", "outputs", made.outputs.size(), op.outputs.size());
   expectCount(op, "forwardCompute", "residuals", made.residuals.size(), op.residuals.size());
   keep(member, OperandKind::Output, std::move(made.outputs));
@@ -102,7 +109,7 @@ void StepReference::runBackward(int member) {
   std::vector<ReferenceTensor> gradients;
   for (int slot = 0; slot < static_cast<int>(op.outputs.size()); ++slot)
     gradients.push_back(value({member, OperandKind::GradOutput, slot}));
-  ReferenceBackward made = op.operation->backwardCompute(computedAttributes(op), saved, gradients);
+  ReferenceBackward made = op.operation->backwardCompute(attributesOf(member), saved, gradients);
   expectCount(op, "backwardCompute", "input gradients", made.inputs.size(), op.inputs.size());
   expectCount(op, "backwardCompute", "parameter gradients", made.parameters.size(), op.parameters.size());
   keep(member, OperandKind::GradInput, std::move(made.inputs));

@@ -33,6 +33,7 @@ class StepReference {
   /// Adds results that are not known yet: a tensor that was given is never replaced.
   void keep(int member, OperandKind kind, std::vector<ReferenceTensor> tensors);
 
+  Attributes attributesOf(int member) const;
   const Node& node(int member) const { return m_graph.node(m_step.nodes[static_cast<std::size_t>(member)]); }
   /// The member that computes this node; -1 if it is outside the step.
   int memberOf(NodeId id) const;

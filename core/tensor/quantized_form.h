@@ -18,6 +18,15 @@ enum class ScaleFormat : std::uint8_t { F32, E8M0, E4M3 };
 /// The dimension that a GEMM contracts: the columns of the tensor, or its rows.
 enum class Usage : std::uint8_t { Rowwise, Columnwise };
 
+/// Rows [first, ...) of a tensor of `whole` rows, in its memory. Not set: all of its rows.
+struct RowWindow {
+  std::int64_t first = 0;
+  std::int64_t whole = 0;
+
+  explicit operator bool() const { return whole > 0; }
+  bool operator==(const RowWindow&) const = default;
+};
+
 /// One quantized form of a tensor: values for a GEMM that contracts this direction, and their scales.
 struct QuantizedForm {
   ElementFormat format = ElementFormat::E4M3;
@@ -27,6 +36,8 @@ struct QuantizedForm {
   bool isTransformed = false;
   /// Nonzero: number of groups of rows, each stored separately (core/tensor/grouped_copy.h).
   std::int64_t numGroups = 0;
+  /// Set: the tensor begins with its first value, and its scales are among those of the whole.
+  RowWindow window = {};
   bool operator==(const QuantizedForm&) const = default;
 };
 

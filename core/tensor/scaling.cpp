@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 namespace fuseline {
@@ -27,6 +28,33 @@ constexpr std::array kTraits = {
 constexpr std::int64_t kPartAlignment = 64;
 
 std::int64_t scaleBytes(ScaleFormat format) { return format == ScaleFormat::F32 ? 4 : 1; }
+
+TensorSpec wholeOf(const TensorSpec& rows) {
+  TensorSpec whole{rows.dtype, {rows.quantized->window.whole, rows.cols()}, rows.quantized};
+  whole.quantized->window = {};
+  return whole;
+}
+
+/// Rows of a tensor follow each other, except in a transposed one; so do their scales within a column of blocks.
+CopyParts partsOfWindow(const TensorSpec& rows) {
+  const QuantizedForm& form = *rows.quantized;
+  const TensorSpec whole = wholeOf(rows);
+  const std::int64_t first = form.window.first;
+  const std::int64_t firstCode = first * codeBytes(form.format, rows.cols());
+  const std::int64_t firstBlock = first / std::max<std::int64_t>(blockOf(form.scaling, form.direction).rows, 1);
+  const bool isOfTensor = form.scaling == Scaling::PerTensor;
+  const ScalePlaces places = scalePlacesOf(rows, form.scaling, form.direction);
+  const std::int64_t oneScale = scaleBytes(traitsOf(form.scaling).scaleFormat);
+  const bool hasRowAmaxes = form.scaling == Scaling::NvRow1x16;
+  CopyParts parts = partsOf(whole);
+  parts.codesBytes = rows.rows() * codeBytes(form.format, rows.cols());
+  parts.scalesOffset += (isOfTensor ? 0 : firstBlock * places.rowStride * oneScale) - firstCode;
+  parts.scalesBytes = places.count * oneScale;
+  parts.amaxOffset += (hasRowAmaxes ? 4 * first : 0) - firstCode;
+  if (hasRowAmaxes) parts.numAmaxes = rows.rows();
+  parts.totalBytes = parts.codesBytes + parts.scalesBytes + 4 * parts.numAmaxes;
+  return parts;
+}
 
 }  // namespace
 
@@ -66,8 +94,18 @@ QuantizedForm formOf(const QuantizerSpec& quantizer, Usage direction) {
           .isTransformed = quantizer.transformsColumnwise && direction == Usage::Columnwise};
 }
 
+std::int64_t windowMultiple(const QuantizedForm& form) {
+  const std::int64_t blockRows = std::max<std::int64_t>(blockOf(form.scaling, form.direction).rows, 1);
+  return std::lcm(blockRows, gemmMultiples(form.scaling, form.direction).rows);
+}
+
 ScalePlaces scalePlacesOf(const TensorSpec& tensor, Scaling scaling, Usage direction) {
   const BlockShape grid = blockGridOf(tensor, scaling, direction);
+  if (tensor.quantized && tensor.quantized->window) {
+    ScalePlaces places = scalePlacesOf(wholeOf(tensor), scaling, direction);
+    places.count = grid.rows * grid.cols;
+    return places;
+  }
   const auto padded = [](std::int64_t extent) { return roundedUp(extent, ScalePlaces::kScalesTogether); };
   switch (scaling) {
     case Scaling::Block1x128:
@@ -80,6 +118,7 @@ ScalePlaces scalePlacesOf(const TensorSpec& tensor, Scaling scaling, Usage direc
 
 CopyParts partsOf(const TensorSpec& copy) {
   const QuantizedForm& form = *copy.quantized;
+  if (form.window) return partsOfWindow(copy);
   const ScalingTraits& traits = traitsOf(form.scaling);
   const BlockShape matrix = storedMatrixOf(copy, form.scaling, form.direction);
   CopyParts parts;

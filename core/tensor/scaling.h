@@ -66,8 +66,11 @@ struct ScalePlaces {
 };
 ScalePlaces scalePlacesOf(const TensorSpec& tensor, Scaling scaling, Usage direction);
 
+/// Required multiple of the rows of a window of a quantized tensor: whole blocks, of as many rows as a GEMM needs.
+std::int64_t windowMultiple(const QuantizedForm& form);
+
 /// Sizes and offsets of the parts of a quantized tensor in memory, in bytes: values, then scales, then (Nv scalings)
-/// the amaxes as f32.
+/// the amaxes as f32. Offsets of a window count from its first value, and its sizes are those of its own rows.
 struct CopyParts {
   std::int64_t codesBytes = 0;
   std::int64_t scalesOffset = 0;

@@ -7,6 +7,7 @@ import concurrent.futures
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -166,6 +167,45 @@ class Ranks(unittest.TestCase):
         self.assertEqual((first.returncode, second.returncode), (1, 1), first.stderr)
         self.assertIn("rank 1 of 2:", first.stderr)
         self.assertEqual(second.stderr, "")
+
+    @unittest.skipUnless(HAS_MPI, "there is no MPI")
+    def test_programs_of_two_versions_are_refused_with_both(self):
+        version = subprocess.run([FUSELINE, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
+        other = re.sub(r"\d", "9", version)
+        (self.folder / "bin").mkdir()
+        (self.folder / "lib").symlink_to(FUSELINE.parent.parent / "lib")
+        program = self.folder / "bin" / "fuseline"
+        program.write_bytes(FUSELINE.read_bytes().replace(version.encode() + b"\0", other.encode() + b"\0"))
+        program.chmod(0o755)
+        arguments = ["run", EXAMPLE, *SMALL]
+        done = subprocess.run([*MPIRUN[:-3], "-n", "1", FUSELINE, *arguments, ":", "-n", "1", program, *arguments],
+                              capture_output=True, text=True, env=ENVIRONMENT, check=False, timeout=60)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(f"rank 1 of 2: the version of Fuseline is {other}, but {version} on rank 0.", done.stderr)
+
+    def stop(self, command: list, rank: int, delay: float) -> None:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=ENVIRONMENT, start_new_session=True)
+        ranks = wait_for_ranks(process.pid, 2)
+        time.sleep(delay)
+        begin = time.monotonic()
+        os.kill(ranks[rank], signal.SIGSTOP)
+        out, err = process.communicate(timeout=60)
+        place = f"{command[0]}, rank {rank} stopped after {delay:.3f} s: {process.returncode}, {err}"
+        self.assertEqual(process.returncode, 4, place)
+        self.assertIn(f"rank {rank} of 2 (process {ranks[rank]}) has been stopped for", err, place)
+        self.assertLess(time.monotonic() - begin, MOST_SECONDS, place)
+        self.assert_no_rank(process.pid, place)
+
+    @unittest.skipIf(KILLS, "many stops are requested")
+    def test_a_stopped_rank_is_named_in_each_phase(self):
+        arguments = ["run", EXAMPLE, *LONG]
+        commands = [[FUSELINE, *arguments, "--ranks", "2", "--ranks-as", launcher] for launcher in LAUNCHERS]
+        commands += [[*MPIRUN, *arguments]] if HAS_MPI else []
+        with concurrent.futures.ThreadPoolExecutor(4) as together:
+            for done in [together.submit(self.stop, command, rank, delay)
+                         for command in commands for rank in (0, 1) for delay in (0.0, 0.05, 0.2, 1.0)]:
+                done.result()
 
     def test_a_number_of_ranks_that_contradicts_the_launcher_is_refused(self):
         done = run("run", EXAMPLE, "--ranks", "4", **torchrun_variables(0, 1))

@@ -3,6 +3,7 @@
 #include "ui/session/live_plan.h"
 
 #include "core/edit/apply_edit.h"
+#include "core/runtime/pipeline_run.h"
 #include "ui/session/blank_pipeline.h"
 #include "ui/session/last_edits.h"
 #include "ui/session/live_analysis.h"
@@ -72,21 +73,11 @@ void LivePlan::takeGains(const LastRun& run) {
   m_gains = std::make_shared<const RunGains>(std::move(gains));
 }
 
-namespace {
-
-/// As runs do: on the CPU `auto` is one chunk.
-RankPlace placeOf(const RunSpec& settings, bool isOnGpu) {
-  const bool isOne = settings.chunks == 0 && !isOnGpu;
-  return {.ranks = settings.ranks, .overlapsCollectives = settings.overlaps, .chunks = isOne ? 1 : settings.chunks};
-}
-
-}  // namespace
-
 AnalysisOptions LivePlan::options() const {
   AnalysisOptions options{.lowering = {.pass = m_setup.pass()}, .capabilities = m_capabilities};
   options.capability = parseCapability(plannedDevice().architecture);
   options.lowering.optimizer = m_setup.optimizer();
-  options.place = placeOf(m_setup.spec(), plannedDevice().isGpu() || m_setup.planTarget() != PlanTarget());
+  options.place = rankPlace(m_setup.spec(), !plannedDevice().isGpu() && m_setup.planTarget() == PlanTarget());
   if (m_setup.planTarget().architecture.empty()) return options;
   options.capabilities = m_capabilitiesOf ? plannedCapabilities(m_capabilitiesOf("cuda")) : Capabilities();
   options.capability = parseCapability(m_setup.planTarget().architecture);

@@ -13,21 +13,23 @@ struct ChunkCut {
   std::int64_t rows = 0;
   std::int64_t ofRank = 0;
   std::int64_t ofPart = 0;
+  std::int64_t multiple = 1;  // of the rows of a part: the GEMM reads, or writes, whole blocks
+  std::int64_t wanted = 1;    // parts
   std::int64_t ranks() const { return rows / ofRank; }
   std::int64_t parts() const { return ofPart == 0 ? 1 : ofRank / ofPart; }
 };
 
-/// Do operands of this kind have the rows of the GEMM? Parameters have none of them.
-bool hasRows(OperandKind kind);
+/// Does the operand have the rows of the GEMM? Parameters, scales and amaxes have none of them.
+bool hasRows(const Step& gemm, const StepOperand& operand);
 
-/// Can rows of the tensor be sent, and read, by themselves? no has the reason.
-Verdict canShowRows(const PlanTensor& tensor);
+/// Can rows of the tensor be sent by themselves? no has the reason.
+Verdict canSendRows(const PlanTensor& tensor);
 
 /// Are these rows of this step's GEMM, and can pieces of them be computed? no has the reason.
-Verdict canCut(const Graph& graph, const Plan& plan, const Step& gemm, std::int64_t rows);
+Verdict canCut(const Plan& plan, const Step& gemm, std::int64_t rows);
 
-/// ofRank: rows. bytes: of the whole tensor that is sent. chunks: see PlanOptions. One part: it is not worth it, or the
-/// rows do not divide.
+/// ofRank: rows. bytes: of the whole tensor that is sent. chunks: see PlanOptions. Cuts into the wanted number of
+/// parts, or into the most below it that the rows divide into.
 ChunkCut cutOf(const Plan& plan, const Step& gemm, std::int64_t rows, std::int64_t ofRank, std::int64_t bytes,
                int chunks);
 

@@ -5,6 +5,7 @@
 #include "core/plan/collectives/chunk_cut.h"
 #include "core/plan/collectives/overlapped_collectives.h"
 #include "core/support/to_index.h"
+#include "core/tensor/scaling.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -12,6 +13,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -79,7 +81,10 @@ class Chunker {
   int rowsOf(int source, std::int64_t first, std::int64_t count) {
     PlanTensor rows = tensor(source);
     rows.name = fmt::format("{}[{}:{}]", rows.name, first, first + count);
-    rows.columns.firstElement += first * rows.spec.cols();
+    if (rows.spec.quantized)
+      rows.spec.quantized->window = {.first = first, .whole = rows.spec.rows()};
+    else
+      rows.columns.firstElement += first * (rows.columns ? rows.columns.rowStride : rows.spec.cols());
     rows.spec.shape = {count, rows.spec.cols()};
     const bool isInside = rows.role == TensorRole::Gradient || rows.role == TensorRole::Reloaded;
     rows.role = isInside ? rows.role : TensorRole::Intermediate;
@@ -104,16 +109,20 @@ class Chunker {
     made.name = fmt::format("{} [{}/{}]", gemm.name, part * cut.ranks() + rank + 1, cut.parts() * cut.ranks());
     made.flops = gemm.flops / cut.rows * cut.ofPart;
     const std::int64_t firstRow = rank * cut.ofRank + part * cut.ofPart;
+    made.window = {.first = firstRow, .whole = cut.rows};
     made.note.clear();  // of an op without overlap
+    for (QuantizeWork& work : made.copies) work.spec.shape = {cut.ofPart, work.spec.cols()};
     std::map<int, int> rows;
     for (StepOperand& operand : made.operands) {
       const int whole = operand.tensor;
       if (const auto other = elsewhere.find(whole); other != elsewhere.end()) {
         operand.tensor = other->second;
-      } else if (hasRows(operand.key.kind)) {
+      } else if (hasRows(gemm, operand)) {
         const auto [known, isNew] = rows.try_emplace(whole, -1);
         if (isNew) known->second = rowsOf(whole, firstRow, cut.ofPart);
         operand.tensor = known->second;
+      } else if (firstRow > 0 && operand.access == OperandAccess::Write) {
+        operand.access = OperandAccess::Accumulate;  // an amax
       }
     }
     countBytes(made);
@@ -133,6 +142,7 @@ class Chunker {
     if (const std::string name = communicatorName(m_graph.node(gemm.nodes.front()), gemm.phase); !name.empty())
       made.note += fmt::format("{}Userbuffers {}", made.note.empty() ? "" : "; ", name);
     made.name = fmt::format("{} [{}/{}]", collective.name, part + 1, cut.parts());
+    made.collective->chunks = static_cast<int>(cut.parts());
     made.bytesRead /= cut.parts();
     made.bytesWritten /= cut.parts();
     return made;
@@ -160,40 +170,69 @@ class Chunker {
     const std::optional<ChunkCut> cut = cutOfGather(gather, gemm);
     if (!cut) return index;
     m_plan.steps.push_back(partOfGather(gather, gemm, *cut, 0));
-    for (std::size_t between = index + 1; between < reader; ++between)
+    Steps transposes;
+    for (std::size_t between = index + 1; between < reader; ++between) {
+      if (isTransposing(steps[between], to)) takeTranspose(steps[between], transposes);
       m_plan.steps.push_back(std::move(steps[between]));
+    }
     for (std::int64_t part = 1; part < cut->parts(); ++part)
       addBeside(partOfGather(gather, gemm, *cut, part), pieces(gemm, *cut, part - 1));
     add(pieces(gemm, *cut, cut->parts() - 1));
+    add(std::move(transposes));
     return reader + 1;
+  }
+
+  /// The step that adds the scale of all ranks to gathered values, and may transpose them.
+  bool isScaleOf(const Step& step, int gathered) const {
+    return step.kernel == "gathered_codes" && step.operands[1].tensor == gathered;
+  }
+  bool isTransposing(const Step& step, int gathered) const {
+    return isScaleOf(step, gathered) && step.operands.size() > 2;
+  }
+
+  /// The scale is there first, and the values of all parts are transposed.
+  void takeTranspose(Step& scale, Steps& transposes) const {
+    transposes.push_back(scale);
+    scale.operands.pop_back();
+    countBytes(scale);
   }
 
   std::optional<ChunkCut> cutOfGather(Step& gather, const Step& gemm) const {
     const PlanTensor& rows = m_plan.tensors[toIndex(gather.operands[0].tensor)];
     const TensorSpec& whole = spec(gather.operands[1].tensor);
-    if (const Verdict shows = canShowRows(rows); !shows) return refused(gather, shows.reason());
-    if (const Verdict cuts = canCut(m_graph, m_plan, gemm, whole.rows()); !cuts) return refused(gather, cuts.reason());
+    if (const Verdict sends = canSendRows(rows); !sends) return refused(gather, sends.reason());
+    if (const Verdict cuts = canCut(m_plan, gemm, whole.rows()); !cuts) return refused(gather, cuts.reason());
     return cutInto(gather, cutOf(m_plan, gemm, whole.rows(), rows.spec.rows(), whole.bytes(), m_chunks));
   }
 
-  std::optional<ChunkCut> cutInto(Step& collective, const ChunkCut& cut) const {
-    if (cut.parts() > 1) return cut;
-    return refused(collective, m_chunks == 0
-                                   ? "one part is the fastest, or the rows do not divide"
-                                   : fmt::format("the {} rows of a rank do not divide into {} that the GEMM can read",
-                                                 cut.ofRank, m_chunks));
+  static std::optional<ChunkCut> cutInto(Step& collective, const ChunkCut& cut) {
+    if (cut.wanted == 1) return refused(collective, "one part is the fastest in a model of H100 GPUs");
+    const std::string blocks = cut.multiple > 1 ? fmt::format(" of a multiple of {} rows", cut.multiple) : "";
+    const std::string problem =
+        fmt::format("the {} rows of a rank do not divide into {} parts{}", cut.ofRank,
+                    cut.parts() > 1 ? fmt::format("{}", cut.wanted) : rangeOf(cut.wanted), blocks);
+    if (cut.parts() == 1) return refused(collective, problem);
+    if (cut.parts() < cut.wanted)
+      addNote(collective, fmt::format("{} chunks instead of {}: {}", cut.parts(), cut.wanted, problem));
+    return cut;
   }
 
+  /// "2", "2 to 4".
+  static std::string rangeOf(std::int64_t parts) { return parts == 2 ? "2" : fmt::format("2 to {}", parts); }
+
   static std::nullopt_t refused(Step& collective, const std::string& reason) {
-    collective.note += fmt::format("{}not in chunks: {}", collective.note.empty() ? "" : "; ", reason);
+    addNote(collective, "not in chunks: " + reason);
+    collective.collective->chunks = 1;
     return std::nullopt;
   }
 
-  /// The first step that reads what is gathered; the end: another collective is first.
+  static void addNote(Step& step, const std::string& note) { step.note += (step.note.empty() ? "" : "; ") + note; }
+
+  /// The first step that computes with what is gathered; the end: another collective is first.
   std::size_t readerOf(const Steps& steps, std::size_t index, int gathered) const {
     for (index = nextLaunched(steps, index); index < steps.size(); index = nextLaunched(steps, index)) {
       if (steps[index].collective) return steps.size();
-      if (uses(steps[index], gathered)) return index;
+      if (uses(steps[index], gathered) && !isScaleOf(steps[index], gathered)) return index;
     }
     return index;
   }
@@ -213,13 +252,29 @@ class Chunker {
 
   Step partOfGather(const Step& gather, const Step& gemm, const ChunkCut& cut, std::int64_t part) {
     Step made = partOf(gather, gemm, cut, part);
-    const std::int64_t first = part * cut.ofPart;
-    made.operands[0].tensor = rowsOf(gather.operands[0].tensor, first, cut.ofPart);
-    made.operands[1].tensor = rowsOf(gather.operands[1].tensor, first, cut.rows - first);
-    made.collective->rankStride = cut.ofRank * spec(gather.operands[1].tensor).cols();
-    made.bytesRead = spec(made.operands[0].tensor).bytes();
+    made.operands.clear();
+    for (std::size_t i = 0; i < gather.operands.size(); i += 2) {
+      StepOperand from = gather.operands[i], to = gather.operands[i + 1];
+      const bool isCut = isSentInParts(from.tensor, cut.ofPart);
+      if (!isCut && part + 1 < cut.parts()) continue;
+      if (isCut) {
+        from.tensor = rowsOf(from.tensor, part * cut.ofPart, cut.ofPart);
+        to.tensor = rowsOf(to.tensor, part * cut.ofPart, cut.rows - part * cut.ofPart);
+      }
+      made.operands.insert(made.operands.end(), {from, to});
+    }
+    made.collective->rankRows = cut.ofRank;
+    made.bytesRead = made.bytesWritten = 0;
+    for (const StepOperand& operand : made.operands)
+      if (operand.access == OperandAccess::Read) made.bytesRead += spec(operand.tensor).bytes();
     made.bytesWritten = made.bytesRead * cut.ranks();
     return made;
+  }
+
+  /// Other tensors are sent with the last part.
+  bool isSentInParts(int index, std::int64_t rows) const {
+    const PlanTensor& sent = m_plan.tensors[toIndex(index)];
+    return canSendRows(sent) && (!sent.spec.quantized || rows % windowMultiple(*sent.spec.quantized) == 0);
   }
 
   std::size_t cutScatter(Steps& steps, std::size_t index) {
@@ -249,9 +304,8 @@ class Chunker {
   std::optional<ChunkCut> cutOfScatter(const Steps& steps, const Step& gemm, Step& scatter) const {
     const int from = scatter.operands[0].tensor;
     const PlanTensor& rows = m_plan.tensors[toIndex(scatter.operands[1].tensor)];
-    if (const Verdict shows = canShowRows(rows); !shows) return refused(scatter, shows.reason());
-    if (const Verdict cuts = canCut(m_graph, m_plan, gemm, spec(from).rows()); !cuts)
-      return refused(scatter, cuts.reason());
+    if (const Verdict sends = canSendRows(rows); !sends) return refused(scatter, sends.reason());
+    if (const Verdict cuts = canCut(m_plan, gemm, spec(from).rows()); !cuts) return refused(scatter, cuts.reason());
     if (!isSummandOf(steps, gemm, scatter, from))
       return refused(scatter, fmt::format("the result of {} has other consumers", gemm.name));
     return cutInto(scatter, cutOf(m_plan, gemm, spec(from).rows(), rows.spec.rows(), spec(from).bytes(), m_chunks));
@@ -287,6 +341,32 @@ class Chunker {
 };
 
 }  // namespace
+
+namespace {
+
+/// "fc1.gather (forward)", whichever part it is.
+std::string collectiveOf(const Step& step) {
+  return fmt::format("{} ({})", step.name.substr(0, step.name.find(" [")), phaseName(step.phase));
+}
+
+}  // namespace
+
+std::string chunkProblem(const Plan& plan, int chunks) {
+  const Step* first = nullptr;
+  std::set<std::string> all;
+  std::set<std::string> others;
+  for (const Step& step : plan.steps) {
+    if (!step.collective || step.collective->isWait() || step.collective->chunks == 0) continue;
+    all.insert(collectiveOf(step));
+    if (step.collective->chunks == chunks) continue;
+    others.insert(collectiveOf(step));
+    if (!first) first = &step;
+  }
+  if (all.empty()) return "no collective gathers or scatters the rows of a GEMM, as sequence_parallel layers do.";
+  if (!first) return {};
+  return fmt::format("{} of {} collectives beside GEMMs have fewer chunks. {}: {}.", others.size(), all.size(),
+                     collectiveOf(*first), first->note);
+}
 
 void chunkCollectives(const Graph& graph, Plan& plan, std::vector<int>& viewOf, int chunks) {
   Chunker(graph, plan, viewOf, chunks).cut();

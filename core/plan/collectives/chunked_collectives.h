@@ -5,13 +5,17 @@
 
 #include "core/plan/plan.h"
 
+#include <string>
 #include <vector>
 
 namespace fuseline {
 
 /// A part has the same number of rows of each rank. While one is sent, the GEMM has the rows of another: a piece for
 /// each rank, as these rows do not follow each other. Pieces compute the numbers of the whole. chunks, viewOf: see
-/// PlanOptions and overlapCollectives(). Quantized tensors are sent as a whole, as their scales lie behind all rows.
+/// PlanOptions and overlapCollectives(). Columnwise tensors that are stored transposed are sent with the last part.
 void chunkCollectives(const Graph& graph, Plan& plan, std::vector<int>& viewOf, int chunks);
+
+/// How many collectives are not in the wanted number of chunks, and why the first is not. Empty: all are.
+std::string chunkProblem(const Plan& plan, int chunks);
 
 }  // namespace fuseline

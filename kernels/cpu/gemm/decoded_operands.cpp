@@ -45,6 +45,9 @@ DType dtypeWithAllFactors(const QuantizedForm& form, bool hasPowerOfTwoScales) {
   return hasTensorScale(form) ? DType::F32 : decodedDType(form, hasPowerOfTwoScales);
 }
 
+/// Pieces of a GEMM multiply as the whole of it would.
+std::int64_t rowsOfWhole(const TensorSpec& x) { return x.quantized->window ? x.quantized->window.whole : x.rows(); }
+
 /// A weight that never changes, with one scale, and an x of few rows with values that bf16 represents exactly.
 bool isMultipliedAsCodes(const CompileRequest& request, const StepOperand& weight) {
   const QuantizedForm& form = *request.plan.spec(weight).quantized;
@@ -52,7 +55,8 @@ bool isMultipliedAsCodes(const CompileRequest& request, const StepOperand& weigh
   if (!isConstant || !request.settings.isBf16GemmNative || form.scaling != Scaling::PerTensor) return false;
   const Binding x = findOperand(request, {weight.key.member, OperandKind::Input, 0});
   const NodeId node = request.step.nodes[static_cast<std::size_t>(weight.key.member)];
-  return x && x.spec.quantized && x.spec.quantized->scaling == Scaling::PerTensor && x.spec.rows() <= kMostCodedRows &&
+  return x && x.spec.quantized && x.spec.quantized->scaling == Scaling::PerTensor &&
+         rowsOfWhole(x.spec) <= kMostCodedRows &&
          request.graph.spec(node, OperandKind::Output, 0).dtype != DType::F16 && canMultiplyCodes();
 }
 

@@ -59,8 +59,9 @@ std::size_t RowCopies::scratchBytes() const {
 
 void RowCopies::open(const QuantizeWork& work, Pointers pointers) {
   if (work.isAmaxOnly()) {
-    m_amaxesTo.push_back(pointerAt(pointers, QuantizeOperands(m_step, work).foundAmax));
-    std::memset(m_amaxesTo.back(), 0, sizeof(float));
+    const QuantizeOperands operands(m_step, work);
+    m_amaxesTo.push_back(pointerAt(pointers, operands.foundAmax));
+    if (!operands.raisesFoundAmax) std::memset(m_amaxesTo.back(), 0, sizeof(float));
     return;
   }
   const QuantizePiece piece = quantizePieces(m_graph, m_plan, m_step, work, pointers).front();

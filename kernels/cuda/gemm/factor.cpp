@@ -64,7 +64,8 @@ std::string describe(FactorWay way) {
 Factor::Factor(TensorSpec spec, FactorWay way) : m_spec(std::move(spec)), m_way(way) {
   const auto& form = m_spec.quantized;
   if (!form || isDecoded() || form->scaling == Scaling::PerTensor) return;
-  if (isOfBlocksOf128(form->scaling) && way == FactorWay::AsTheyAre) return;  // they are stored as they are read
+  const bool isStoredAsRead = isOfBlocksOf128(form->scaling) && way == FactorWay::AsTheyAre && !form->window;
+  if (isStoredAsRead) return;
   const auto mapOf = way == FactorWay::AsMxfp8 ? mxScaleMapOf : scaleMapOf;
   m_map = mapOf(m_spec, form->scaling, form->direction);
   m_scaleBytes = traitsOf(form->scaling).scaleFormat == ScaleFormat::F32 ? sizeof(float) : 1;

@@ -59,7 +59,9 @@ QuantizedResult::QuantizedResult(StepCopies copies, const GemmProblem& solved, b
                                  const DeviceContext& device)
     : m_copies(std::move(copies)), m_device(&device), m_isByLibrary(solved.cFormat.has_value()), m_isStored(isStored) {
   const std::int64_t bytes = solved.m * solved.n * (m_isByLibrary ? 1 : sizeBytes(solved.cType));
-  if (!isStored) m_workspaceBytes = workspacePart(static_cast<std::size_t>(bytes));
+  if (isStored) return;
+  m_workspaceBytes = m_amaxOffset = workspacePart(static_cast<std::size_t>(bytes));
+  if (m_isByLibrary) m_workspaceBytes += workspacePart(sizeof(float));
 }
 
 /// A rowwise tensor that no GEMM reads is in the workspace.
@@ -70,12 +72,16 @@ void QuantizedResult::place(GemmPointers& memory, Pointers pointers, std::byte* 
   const device::CopyPair copies = m_copies.at(pointers).pairs[0];
   if (copies.rowwise.codes) memory.c = reinterpret_cast<std::byte*>(copies.rowwise.codes);
   memory.cScale = copies.scale;
-  memory.cAmax = copies.amax;
+  memory.cAmax = m_copies.isOfPiece() ? reinterpret_cast<float*>(workspace + m_amaxOffset) : copies.amax;
 }
 
 void QuantizedResult::finish(const GemmPointers& memory, Pointers pointers) const {
   if (!m_isByLibrary) return m_copies.launchFrom(memory.c, pointers, *m_device);
   const device::CopyPair copies = m_copies.at(pointers).pairs[0];
+  if (memory.cAmax != copies.amax) {
+    const AmaxSearch found{.x = memory.cAmax, .elements = 1, .amax = copies.amax};
+    launchAmax({&found, 1}, m_device->numMultiprocessors, m_device->stream);
+  }
   const InverseScales inverses{.scale = copies.scale,
                                .first = static_cast<float*>(copies.rowwise.scales),
                                .second = static_cast<float*>(copies.columnwise.scales)};

@@ -26,7 +26,7 @@ class QuantizedResult {
   std::size_t workspaceBytes() const { return m_workspaceBytes; }
   /// Sets where the GEMM writes. workspace: of the requested size.
   void place(GemmPointers& memory, Pointers pointers, std::byte* workspace) const;
-  /// After the GEMM.
+  /// After the GEMM. memory: as place() left it.
   void finish(const GemmPointers& memory, Pointers pointers) const;
   /// Kernel::ways.
   std::string way() const;
@@ -37,6 +37,7 @@ class QuantizedResult {
   bool m_isByLibrary;
   bool m_isStored;
   std::size_t m_workspaceBytes = 0;
+  std::size_t m_amaxOffset = 0;  // in the workspace: of a piece; the library does not raise an amax but sets it
 };
 
 }  // namespace fuseline::cuda

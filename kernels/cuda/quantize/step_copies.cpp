@@ -163,7 +163,8 @@ device::CopyPair StepCopies::pairAt(std::size_t index, Pointers pointers) const 
 }
 
 float* StepCopies::clearedAmax(Pointers pointers, const DeviceContext& device) const {
-  return m_amaxes.cleared(floatsAt<float>(pointers, m_operands.front().foundAmax), device.stream);
+  float* const amax = floatsAt<float>(pointers, m_operands.front().foundAmax);
+  return m_operands.front().raisesFoundAmax ? amax : m_amaxes.cleared(amax, device.stream);
 }
 
 device::QuantizedOutputs StepCopies::at(Pointers pointers) const {

@@ -28,6 +28,8 @@ class StepCopies {
   ElementFormat format() const;
   /// Is only the amax of the result requested? There is then no kind.
   bool isAmaxOnly() const { return m_step->copies.front().isAmaxOnly(); }
+  /// Do other steps compute the other rows of the tensor?
+  bool isOfPiece() const { return static_cast<bool>(m_step->window); }
 
   /// For a kernel that quantizes while it computes the result. Limited to the number of consumers that fitsKernel()
   /// allows.

@@ -104,6 +104,7 @@ TEST(JobFacts, ThatDifferAreNamedWithTheRankAndTheNextStep) {
   std::vector<JobFact> other = first;
   other[1].value = "a\nB\nc\n";
   EXPECT_EQ(difference({first, first, other}), "rank 2 of 3: the plan is B, but b on rank 0. Look.");
+  EXPECT_EQ(difference({first, other, first, other}), "ranks 1, 3 of 4: the plan is B, but b on rank 0. Look.");
   other[1].value = "a\nb\n";
   EXPECT_EQ(difference({first, other}), "rank 1 of 2: the plan is nothing, but c on rank 0. Look.");
   other[0].value = "2";

@@ -228,7 +228,14 @@ TEST(Ranks, SayWhatIsNotInChunks) {
   EXPECT_TRUE(has(unbroken(chunks.out), "Userbuffers fc1_fprop")) << chunks.out;
   const ProgramResult one = fuseline(exampleRun("--quiet --chunks 2"));
   EXPECT_EQ(one.exitCode, 0);
-  EXPECT_TRUE(has(one.err, "note: --chunks has no effect on one rank. Add --ranks N.")) << one.err;
+  EXPECT_TRUE(has(one.err, "note: --chunks 2: it has no effect on one rank. Add --ranks N.")) << one.err;
+  const ProgramResult planned = fuseline("fuse --chunks 4 --stage plan " + example);
+  EXPECT_TRUE(has(planned.err, "note: --chunks 4: it has no effect on one rank. Add --ranks N.")) << planned.err;
+  const ProgramResult layers = fuseline("fuse --ranks 2 --chunks 4 --rules te --stage plan " + example);
+  EXPECT_TRUE(has(layers.err, "note: --chunks 4: it has no effect with --rules te")) << layers.err;
+  const ProgramResult fewer = fuseline("fuse --ranks 2 --chunks 7 --stage plan " + example);
+  EXPECT_TRUE(has(fewer.err, "note: --chunks 7: ")) << fewer.err;
+  EXPECT_TRUE(has(fewer.err, "chunks instead of 7: the ")) << fewer.err;
 }
 
 }  // namespace

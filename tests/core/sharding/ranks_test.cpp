@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace fuseline::testing {
@@ -285,6 +286,69 @@ TEST(Ranks, ComputeTheSameBitsInChunks) {
     }
 }
 
+/// Gathered values and their scales, of blocks and of whole tensors, and what steps quantize of their results.
+class RecipesInChunks : public ::testing::TestWithParam<std::tuple<const RecipeDefinition*, int>> {
+ protected:
+  std::string name() const { return std::get<0>(GetParam())->name; }
+  int ranks() const { return std::get<1>(GetParam()); }
+};
+
+TEST_P(RecipesInChunks, ComputeTheSameBits) {
+  for (const std::shared_ptr<Backend>& backend : {cpu::makeCpuBackend(), makeReferenceBackend()})
+    for (const bool isFused : {false, true}) {
+      const auto seed = static_cast<std::uint64_t>(ranks()) + (isFused ? 4 : 0);
+      const DType dtype = seed % 2 == 0 ? DType::BF16 : DType::F32;
+      const Graph whole = chain(dtype, {256 * ranks(), 128}, randomParallelLayers(2 * seed, true, 128, 128 * ranks()),
+                                {.pass = isFused && ranks() == 3 ? ExecutionMode::Inference : ExecutionMode::Training});
+      const auto run = [&](int chunks) {
+        std::vector<std::shared_ptr<Backend>> shares;
+        for (int rank = 0; rank < ranks(); ++rank) shares.push_back(backend->shareOf(ranks()));
+        return runOnRanks(whole, shares,
+                          {.isFused = isFused, .recipe = recipe(name()), .numRuns = 2, .chunks = chunks});
+      };
+      const RankedRun inChunks = run(2);
+      const RankedRun atOnce = run(1);
+      ASSERT_EQ(inChunks.problem + atOnce.problem, "");
+      EXPECT_EQ(firstDifference(inChunks.results, atOnce.results, 0.0), "")
+          << backend->device().id << (isFused ? ", fused\n" : "\n") << toString(whole);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, RecipesInChunks,
+                         ::testing::Combine(::testing::ValuesIn(quantizingRecipes()), ::testing::Values(2, 3, 4)),
+                         [](const auto& given) {
+                           return std::get<0>(given.param)->name + std::to_string(std::get<1>(given.param));
+                         });
+
+/// The layer after a gather drops elements: each piece has those of its rows.
+TEST(Ranks, PiecesDropTheElementsOfTheWhole) {
+  const Graph whole = chain(DType::F32, {24, 48},
+                            {link("GELU", "act"), link("AllGather", "gather"), linear(40, "fc"), link("Bias", "bias"),
+                             with(link("Dropout", "drop"), "p", 0.5)});
+  for (const std::shared_ptr<Backend>& backend : {cpu::makeCpuBackend(), makeReferenceBackend()}) {
+    const auto run = [&](int chunks) {
+      return runOnRanks(whole, {backend->shareOf(2), backend->shareOf(2)}, {.isFused = true, .chunks = chunks});
+    };
+    const RankedRun inChunks = run(4);
+    const RankedRun atOnce = run(1);
+    ASSERT_EQ(inChunks.problem + atOnce.problem, "");
+    EXPECT_EQ(firstDifference(inChunks.results, atOnce.results, 0.0), "") << backend->device().id;
+  }
+}
+
+/// By collective of a plan in chunks: "forward fc1.gather [1/2]", with its note.
+std::vector<std::string> chunksUnder(const Graph& whole, const char* name, int chunks, bool isFused = false) {
+  std::vector<Diagnostic> ignored;
+  const RankGraph local = *rankGraph(whole, 0, 2);
+  const Graph graph = applyRecipe(local.graph, recipe(name), ignored);
+  const Plan plan = makePlan(graph, reportOf(graph, isFused, cpu::makeCpuBackend()), {.chunks = chunks});
+  std::vector<std::string> texts;
+  for (const Step& step : plan.steps)
+    if (step.collective && !step.collective->isWait() && step.collective->chunks > 0)
+      texts.push_back(fmt::format("{} {}: {}", phaseName(step.phase), step.name, step.note));
+  return texts;
+}
+
 std::vector<std::string> quantizedGathersOf(const Graph& whole, const Recipe& chosen) {
   constexpr int kRanks = 2;
   std::vector<Diagnostic> ignored;
@@ -307,6 +371,32 @@ Graph twoLayers(std::int64_t rows, ExecutionMode pass = ExecutionMode::Training)
       DType::BF16, {rows, 128},
       {parallel(linear(256, "fc1"), "column", true), link("GELU", "act"), parallel(linear(128, "fc2"), "row", true)},
       {.pass = pass});
+}
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(RankPlans, ChunksOfQuantizedValues) {
+  for (const char* name :
+       {"DelayedScaling", "Float8CurrentScaling", "MXFP8BlockScaling", "Float8BlockScaling", "NVFP4BlockScaling"})
+    EXPECT_THAT(chunksUnder(twoLayers(256), name, 2),
+                ElementsAre("forward fc1.gather [1/2]: quantized values", "forward fc1.gather [2/2]: quantized values",
+                            "forward fc2.sum [1/2]: ", "forward fc2.sum [2/2]: ",
+                            "backward fc2.sum: quantized values; not in chunks: fc2 also computes gradients of "
+                            "parameters"))
+        << name;
+}
+
+TEST(RankPlans, ChunksSayWhyTheyAreFewer) {
+  EXPECT_THAT(
+      chunksUnder(twoLayers(128), "DelayedScaling", 3),
+      ::testing::Contains(HasSubstr("2 chunks instead of 3: the 64 rows of a rank do not divide into 3 parts of "
+                                    "a multiple of 8 rows")));
+  EXPECT_THAT(chunksUnder(twoLayers(96 * 2), "MXFP8BlockScaling", 2),
+              ::testing::Contains(HasSubstr("not in chunks: the 96 rows of a rank do not divide into 2 parts of a "
+                                            "multiple of 32 rows")));
+  EXPECT_THAT(chunksUnder(twoLayers(256), "DelayedScaling", 2, true),
+              ::testing::Contains(HasSubstr("fc2.input@columnwise is stored transposed, so that its rows are apart")));
 }
 
 // TransformerEngine gathers encoded values, one byte an element, and transposes them.
