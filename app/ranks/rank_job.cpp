@@ -91,6 +91,14 @@ std::pair<std::string, std::string> firstDifference(const std::string& a, const 
   return {lineA.empty() ? "nothing" : lineA, lineB.empty() ? "nothing" : lineB};
 }
 
+/// The version of each rank: the first fact. Older programs that could not prepare state none.
+std::vector<std::vector<JobFact>> versionsOf(const std::vector<Statement>& statements) {
+  std::vector<std::vector<JobFact>> versions;
+  for (const Statement& statement : statements)
+    versions.emplace_back(statement.facts.begin(), statement.facts.begin() + (statement.facts.empty() ? 0 : 1));
+  return versions;
+}
+
 }  // namespace
 
 std::string difference(const std::vector<std::vector<JobFact>>& factsByRank) {
@@ -111,17 +119,6 @@ std::string difference(const std::vector<std::vector<JobFact>>& factsByRank) {
     }
   return {};
 }
-
-namespace {
-
-/// The version of each rank.
-std::vector<std::vector<JobFact>> versionsOf(const std::vector<Statement>& statements) {
-  std::vector<std::vector<JobFact>> versions;
-  for (const Statement& statement : statements) versions.push_back({statement.facts.front()});
-  return versions;
-}
-
-}  // namespace
 
 RankJob::RankJob(std::unique_ptr<StoppedRanksWatch> watch, LaunchPlace place, std::shared_ptr<Exchange> exchange)
     : m_watch(std::move(watch)),

@@ -3,7 +3,6 @@
 #include "app/ranks/stopped_ranks.h"
 
 #include "app/ranks/blocked_signals.h"
-#include "app/ranks/launch_place.h"
 #include "core/support/result.h"
 
 #include <algorithm>
@@ -52,7 +51,12 @@ std::optional<LocalRank> rankOf(pid_t process) {
     return found == variables.end() ? std::nullopt : std::optional(found->second);
   });
   if (!place || !*place) return std::nullopt;
-  return LocalRank{.rank = (*place)->rank, .size = (*place)->size, .process = process};
+  return LocalRank{.place = **place, .process = process};
+}
+
+bool areOfOneJob(LaunchPlace place, const LaunchPlace& other) {
+  place.rank = other.rank;
+  return place == other;
 }
 
 /// Others wait until one has said it: launchers end all ranks when the first one fails.
@@ -61,7 +65,7 @@ std::optional<LocalRank> rankOf(pid_t process) {
     fmt::print(stderr,
                "fuseline: rank {} of {} (process {}) has been stopped for {} s while the other ranks wait for it; this "
                "ends the run.\n",
-               stopped.rank, stopped.size, stopped.process, kWatchLimit.count());
+               stopped.place.rank, stopped.place.size, stopped.process, kWatchLimit.count());
   else
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   std::_Exit(static_cast<int>(ErrorKind::RunFailed));
@@ -70,12 +74,13 @@ std::optional<LocalRank> rankOf(pid_t process) {
 void watch(const std::stop_token& over) {
   const std::optional<LocalRank> own = rankOf(getpid());
   if (!own) return;
-  StoppedRanks ranks(getppid(), kWatchLimit);
+  StoppedRanks ranks(getppid(), kWatchLimit, own->place);
   std::mutex mutex;
   std::condition_variable_any ended;
   std::unique_lock lock(mutex);
   while (!ended.wait_for(lock, over, kWatchPoll, [&] { return over.stop_requested(); }))
-    if (const std::optional<LocalRank> stopped = ranks.find()) endFor(*stopped, ranks.lowestRunning() == own->rank);
+    if (const std::optional<LocalRank> stopped = ranks.find())
+      endFor(*stopped, ranks.lowestRunning() == own->place.rank);
 }
 
 }  // namespace
@@ -91,8 +96,12 @@ std::vector<pid_t> runningChildren(pid_t parent) {
   return running;
 }
 
-std::optional<LocalRank> StoppedRanks::find() {
-  const Clock::time_point now = Clock::now();
+std::optional<LocalRank> StoppedRanks::rankOfJob(pid_t process) const {
+  std::optional<LocalRank> rank = rankOf(process);
+  return rank && areOfOneJob(rank->place, m_job) ? rank : std::nullopt;
+}
+
+std::optional<LocalRank> StoppedRanks::find(Clock::time_point now) {
   if (now - m_lastCall > kLongestGap) m_since.clear();
   m_lastCall = now;
   std::map<pid_t, Clock::time_point> stopped;
@@ -101,15 +110,15 @@ std::optional<LocalRank> StoppedRanks::find() {
   m_since = std::move(stopped);
   for (const auto& [child, since] : m_since)
     if (now - since > m_limit)
-      if (std::optional<LocalRank> rank = rankOf(child)) return rank;
+      if (std::optional<LocalRank> rank = rankOfJob(child)) return rank;
   return std::nullopt;
 }
 
 int StoppedRanks::lowestRunning() const {
   int lowest = -1;
   for (const pid_t child : runningChildren(m_parent)) {
-    const std::optional<LocalRank> rank = isStopped(child) ? std::nullopt : rankOf(child);
-    if (rank && (lowest < 0 || rank->rank < lowest)) lowest = rank->rank;
+    const std::optional<LocalRank> rank = isStopped(child) ? std::nullopt : rankOfJob(child);
+    if (rank && (lowest < 0 || rank->place.rank < lowest)) lowest = rank->place.rank;
   }
   return lowest;
 }

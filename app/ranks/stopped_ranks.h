@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "app/ranks/launch_place.h"
+
 #include <chrono>
 #include <map>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
@@ -16,26 +19,30 @@ namespace fuseline {
 std::vector<pid_t> runningChildren(pid_t parent);
 
 struct LocalRank {
-  int rank = 0;
-  int size = 1;
+  LaunchPlace place;
   pid_t process = 0;
 };
 
 class StoppedRanks {
  public:
-  /// limit: a rank may be stopped for this long.
-  StoppedRanks(pid_t parent, std::chrono::milliseconds limit) : m_parent(parent), m_limit(limit) {}
+  using Clock = std::chrono::steady_clock;
 
-  /// Call it now and then. A child of the parent that is a rank, and that was stopped in every call for the limit.
-  std::optional<LocalRank> find();
-  /// The lowest rank among the children that is not stopped; -1: there is none.
+  /// limit: a rank may be stopped for this long. job: the place of one of its ranks.
+  StoppedRanks(pid_t parent, std::chrono::milliseconds limit, LaunchPlace job)
+      : m_parent(parent), m_limit(limit), m_job(std::move(job)) {}
+
+  /// Call it now and then. A child of the parent that is a rank of the job, and that was stopped in every call for the
+  /// limit.
+  std::optional<LocalRank> find(Clock::time_point now = Clock::now());
+  /// The lowest rank of the job that is not stopped; -1: there is none.
   int lowestRunning() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
+  std::optional<LocalRank> rankOfJob(pid_t process) const;
 
   pid_t m_parent;
   std::chrono::milliseconds m_limit;
+  LaunchPlace m_job;
   Clock::time_point m_lastCall;
   std::map<pid_t, Clock::time_point> m_since;  // of stopped children
 };

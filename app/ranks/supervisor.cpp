@@ -144,11 +144,6 @@ void sayCancelledEarly(std::ostream& err) {
   err << "fuseline: The run was cancelled before its first round; nothing was written." << std::endl;
 }
 
-std::string stoppedText(const std::string& rank) {
-  return fmt::format("fuseline: {} has been stopped for {} s while the other ranks wait for it, so it is killed.", rank,
-                     kMostStopped.count());
-}
-
 class Supervisor {
  public:
   Supervisor(int ranks, std::ostream& err) : m_err(err), m_children(static_cast<std::size_t>(ranks)) {}
@@ -236,7 +231,9 @@ class Supervisor {
   void endStopped() {
     for (ChildRank& child : m_children) {
       if (child.status || !child.stoppedSince || Clock::now() - *child.stoppedSince < kMostStopped) continue;
-      m_err << stoppedText(describe(child)) << std::endl;
+      m_err << fmt::format("fuseline: {} has been stopped for {} s while the other ranks wait for it, so it is killed.",
+                           describe(child), kMostStopped.count())
+            << std::endl;
       child.stoppedSince.reset();
       ::kill(child.process, SIGKILL);
     }
@@ -293,13 +290,6 @@ class WatchOverEnd {
   std::optional<Clock::time_point> m_lastSeen;  // of a rank
 };
 
-/// mpirun then ends the others, and itself.
-void endStopped(const LocalRank& stopped, std::ostream& err) {
-  err << stoppedText(fmt::format("rank {} of {} (process {})", stopped.rank, stopped.size, stopped.process))
-      << std::endl;
-  ::kill(stopped.process, SIGKILL);
-}
-
 /// mpirun kills its ranks a second after SIGINT and SIGTERM, but passes SIGUSR1 on to them: they cancel their run.
 /// While ranks start, and at another request, mpirun itself is ended. Returns its status, as waitpid() gives it.
 int waitForMpirun(pid_t mpirun, const WatchedSignals& signals, bool& wasCancelled, std::ostream& err) {
@@ -308,7 +298,6 @@ int waitForMpirun(pid_t mpirun, const WatchedSignals& signals, bool& wasCancelle
   const Clock::time_point begin = Clock::now();
   Clock::time_point first;
   WatchOverEnd watch;
-  StoppedRanks ranks(mpirun, kMostStopped);
   int status = 0;
   while (waitpid(mpirun, &status, WNOHANG) == 0) {
     const std::optional<int> signal = signals.next();
@@ -318,7 +307,6 @@ int waitForMpirun(pid_t mpirun, const WatchedSignals& signals, bool& wasCancelle
       waitpid(mpirun, &status, 0);
       break;
     }
-    if (const std::optional<LocalRank> stopped = ranks.find()) endStopped(*stopped, err);
     if (!signal || (wasCancelled && Clock::now() - first < kSameRequest)) continue;
     ::kill(mpirun, wasCancelled || Clock::now() - begin < kStart ? SIGTERM : SIGUSR1);
     if (!wasCancelled) first = Clock::now();

@@ -93,8 +93,13 @@ ColumnStep columnStep(const Graph& graph, const Step& step) {
 
 class ColumnViews {
  public:
-  ColumnViews(const Graph& graph, Plan& plan, std::vector<int>& viewOf)
-      : m_graph(graph), m_plan(plan), m_viewOf(viewOf), m_uses(plan.tensors.size()), m_members(plan.tensors.size()) {
+  ColumnViews(const Graph& graph, Plan& plan, std::vector<int>& viewOf, bool joinsInPlace)
+      : m_graph(graph),
+        m_plan(plan),
+        m_viewOf(viewOf),
+        m_joinsInPlace(joinsInPlace),
+        m_uses(plan.tensors.size()),
+        m_members(plan.tensors.size()) {
     for (int tensor = 0; tensor < static_cast<int>(plan.tensors.size()); ++tensor) {
       m_ownRoot.push_back(root(tensor));
       m_members[toIndex(root(tensor))].push_back(tensor);
@@ -107,7 +112,8 @@ class ColumnViews {
   void run() {
     for (int step = 0; step < static_cast<int>(m_plan.steps.size()); ++step) {
       const ColumnStep columns = columnStep(m_graph, m_plan.steps[toIndex(step)]);
-      if (!columns.parts.empty() && !joinInPlace(step, columns)) showParts(step, columns);
+      if (columns.parts.empty() || (m_joinsInPlace && joinInPlace(step, columns))) continue;
+      showParts(step, columns);
     }
     for (const auto& [step, columns] : m_done) finish(m_plan.steps[toIndex(step)], columns);
   }
@@ -361,6 +367,7 @@ class ColumnViews {
   const Graph& m_graph;
   Plan& m_plan;
   std::vector<int>& m_viewOf;
+  bool m_joinsInPlace;
   // By root before any part is a view.
   std::vector<int> m_ownRoot;  // by tensor
   std::vector<std::vector<TensorUse>> m_uses;
@@ -385,7 +392,9 @@ std::int64_t columnAlignment(const TensorSpec& columns) {
   return alignmentOf(columns.cols(), sizeBytes(columns.dtype));
 }
 
-void showColumns(const Graph& graph, Plan& plan, std::vector<int>& viewOf) { ColumnViews(graph, plan, viewOf).run(); }
+void showColumns(const Graph& graph, Plan& plan, std::vector<int>& viewOf, bool joinsInPlace) {
+  ColumnViews(graph, plan, viewOf, joinsInPlace).run();
+}
 
 std::int64_t firstByteOf(const PlanTensor& tensor) {
   const auto& form = tensor.spec.quantized;

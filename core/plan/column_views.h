@@ -18,7 +18,7 @@ std::int64_t columnAlignment(const TensorSpec& columns);
 /// read or write a part accept its row stride, and no other step writes the whole meanwhile. A whole that joins all
 /// columns of one tensor in their order is that tensor; rotary embeddings between them work in place. Steps without
 /// remaining copies become views.
-void showColumns(const Graph& graph, Plan& plan, std::vector<int>& viewOf);
+void showColumns(const Graph& graph, Plan& plan, std::vector<int>& viewOf, bool joinsInPlace);
 
 /// Where a tensor begins in the memory of the one that it shows.
 std::int64_t firstByteOf(const PlanTensor& tensor);

@@ -133,9 +133,10 @@ struct CollectiveWork {
   std::int64_t numElements = -1;
   /// Rows from those of one rank to those of the next one in an all-gather, if others lie between; 0: none do.
   std::int64_t rankRows = 0;
-  /// Number of parts in which rows are sent beside a GEMM, of which this is one; 1: it stays whole, and the step's note
-  /// says why; 0: it takes no place there.
+  /// Number of parts in which rows are sent beside a GEMM, of which this is one; 1: it stays whole; 0: it takes no
+  /// place there.
   int chunks = 0;
+  std::string chunkProblem;  // why there are fewer than wanted
 
   bool isWait() const { return half == Half::Await; }
 };
@@ -202,6 +203,9 @@ struct Plan {
 struct PlanOptions {
   /// Every stored tensor gets its own memory, so that it can be dumped after a run.
   bool keepIntermediates = false;
+  /// Columns may be changed where they are and joined again without a copy: a part, and the whole before, are then
+  /// lost.
+  bool joinsInPlace = true;
   /// Collectives run beside the steps that do not need them. Only of a graph of one of several ranks.
   bool overlapsCollectives = true;
   /// Parts in which a gather or scatter of rows takes place beside the GEMM that needs or makes them; 1: none is

@@ -80,7 +80,7 @@ class Planner {
     auto [tensors, viewOf] = std::move(m_tensors).take();
     Plan plan{.steps = std::move(m_steps), .tensors = std::move(tensors)};
     addOffloadSteps(m_graph, plan, viewOf);
-    if (!m_options.keepIntermediates) showColumns(m_graph, plan, viewOf);
+    if (!m_options.keepIntermediates) showColumns(m_graph, plan, viewOf, m_options.joinsInPlace);
     if (isChunked()) chunkCollectives(m_graph, plan, viewOf, m_options.chunks);
     if (m_options.overlapsCollectives) overlapCollectives(plan, viewOf);
     layOutStorages(plan, viewOf, m_options);

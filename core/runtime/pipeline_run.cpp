@@ -422,6 +422,11 @@ namespace {
 /// Errors of number formats and dumped tensors are those at the parameters that the run begins with.
 Graph withoutOptimizer(const Graph& graph) { return Graph(graph).withOptimizer(std::nullopt); }
 
+/// The fusions of a variant.
+FusionReport reportOf(const std::string& variant, const Analysis& analysis, const Graph& graph) {
+  return variant == "fused" ? analysis.report : unfused(graph);
+}
+
 }  // namespace
 
 Result<NumericsReport> PipelineRun::numerics(std::stop_token cancel) const {
@@ -443,9 +448,11 @@ Result<NamedTensors> PipelineRun::capture(const TensorChoice& choice, const std:
   if (Result<void> one = checkOneRank("--capture"); !one) return one.error();
   std::vector<std::string> names;
   for (const CapturableTensor& tensor : choice.tensors) names.push_back(tensor.name);
+  const Graph& graph = m_analysis.graph();
+  const Plan plan = makePlan(graph, reportOf(m_variants.back().name, m_analysis, graph), {.joinsInPlace = false});
   return captureTensors({.backend = m_backend,
-                         .graph = m_analysis.graph(),
-                         .plan = *m_variants.back().plan,
+                         .graph = graph,
+                         .plan = plan,
                          .bindings = m_bindings,
                          .tensors = names,
                          .warmup = m_options.settings.warmup},
@@ -504,9 +511,8 @@ Result<NamedTensors> PipelineRun::dump() const {
   NamedTensors tensors;
   const Graph graph = withoutOptimizer(m_analysis.graph());
   for (const Variant& variant : m_variants) {
-    const FusionReport report = variant.name == "fused" ? m_analysis.report : unfused(graph);
-    const Plan plan =
-        makePlan(graph, report, {.keepIntermediates = true, .overlapsCollectives = m_options.settings.overlaps});
+    const Plan plan = makePlan(graph, reportOf(variant.name, m_analysis, graph),
+                               {.keepIntermediates = true, .overlapsCollectives = m_options.settings.overlaps});
     const std::string prefix = m_variants.size() > 1 ? variant.name + "/" : "";
     if (Result<void> read = runAndRead(plan, 1, isAny, prefix, tensors); !read) return read.error();
   }

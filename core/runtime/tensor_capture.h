@@ -15,7 +15,7 @@ namespace fuseline {
 struct CaptureRequest {
   std::shared_ptr<Backend> backend;
   const Graph& graph;
-  const Plan& plan;
+  const Plan& plan;  // without joins in place, which change tensors after their last writers
   /// Tensors from outside the graph.
   const NamedTensors& bindings;
   /// Names of tensors that the plan stores (core/plan/capturable_tensors.h).

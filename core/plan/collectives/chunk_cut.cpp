@@ -67,16 +67,6 @@ Verdict canQuantizeRows(const Step& gemm, const QuantizeWork& work) {
   return Verdict::yes();
 }
 
-}  // namespace
-
-bool hasRows(const Step& gemm, const StepOperand& operand) {
-  const auto& [member, kind, slot] = operand.key;
-  if (isOfCopies(gemm, operand)) return kind == OperandKind::Output && slot < 2;
-  return kind != OperandKind::Parameter && kind != OperandKind::GradParameter;
-}
-
-namespace {
-
 /// Can a GEMM read or write rows of the tensor?
 Verdict canShowRows(const PlanTensor& tensor) {
   const std::optional<QuantizedForm>& form = tensor.spec.quantized;
@@ -89,6 +79,12 @@ Verdict canShowRows(const PlanTensor& tensor) {
 
 }  // namespace
 
+bool hasRows(const Step& gemm, const StepOperand& operand) {
+  const auto& [member, kind, slot] = operand.key;
+  if (isOfCopies(gemm, operand)) return kind == OperandKind::Output && slot < 2;
+  return kind != OperandKind::Parameter && kind != OperandKind::GradParameter;
+}
+
 Verdict canSendRows(const PlanTensor& tensor) {
   if (tensor.columns) return Verdict::no(fmt::format("{} is columns of a wider tensor", tensor.name));
   return canShowRows(tensor);
@@ -96,7 +92,7 @@ Verdict canSendRows(const PlanTensor& tensor) {
 
 Verdict canCut(const Plan& plan, const Step& gemm, std::int64_t rows) {
   if (gemm.kernel != "BasicLinear" && gemm.kernel != "linear_epilogue")
-    return Verdict::no(fmt::format("{} is not a GEMM that can be computed in pieces", gemm.name));
+    return Verdict::no(fmt::format("{} beside it is not a GEMM that can be computed in pieces", gemm.name));
   const auto isGradient = [](const StepOperand& operand) { return operand.key.kind == OperandKind::GradParameter; };
   if (std::ranges::any_of(gemm.operands, isGradient))
     return Verdict::no(fmt::format("{} also computes gradients of parameters", gemm.name));

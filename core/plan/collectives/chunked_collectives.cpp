@@ -213,7 +213,7 @@ class Chunker {
                     cut.parts() > 1 ? fmt::format("{}", cut.wanted) : rangeOf(cut.wanted), blocks);
     if (cut.parts() == 1) return refused(collective, problem);
     if (cut.parts() < cut.wanted)
-      addNote(collective, fmt::format("{} chunks instead of {}: {}", cut.parts(), cut.wanted, problem));
+      addNote(collective, problem, fmt::format("{} chunks instead of {}", cut.parts(), cut.wanted));
     return cut;
   }
 
@@ -221,12 +221,15 @@ class Chunker {
   static std::string rangeOf(std::int64_t parts) { return parts == 2 ? "2" : fmt::format("2 to {}", parts); }
 
   static std::nullopt_t refused(Step& collective, const std::string& reason) {
-    addNote(collective, "not in chunks: " + reason);
+    addNote(collective, reason, "not in chunks");
     collective.collective->chunks = 1;
     return std::nullopt;
   }
 
-  static void addNote(Step& step, const std::string& note) { step.note += (step.note.empty() ? "" : "; ") + note; }
+  static void addNote(Step& collective, const std::string& reason, const std::string& effect) {
+    collective.collective->chunkProblem = reason;
+    collective.note += fmt::format("{}{}: {}", collective.note.empty() ? "" : "; ", effect, reason);
+  }
 
   /// The first step that computes with what is gathered; the end: another collective is first.
   std::size_t readerOf(const Steps& steps, std::size_t index, int gathered) const {
@@ -340,10 +343,6 @@ class Chunker {
   int m_chunks;
 };
 
-}  // namespace
-
-namespace {
-
 /// "fc1.gather (forward)", whichever part it is.
 std::string collectiveOf(const Step& step) {
   return fmt::format("{} ({})", step.name.substr(0, step.name.find(" [")), phaseName(step.phase));
@@ -365,7 +364,7 @@ std::string chunkProblem(const Plan& plan, int chunks) {
   if (all.empty()) return "no collective gathers or scatters the rows of a GEMM, as sequence_parallel layers do.";
   if (!first) return {};
   return fmt::format("{} of {} collectives beside GEMMs have fewer chunks. {}: {}.", others.size(), all.size(),
-                     collectiveOf(*first), first->note);
+                     collectiveOf(*first), first->collective->chunkProblem);
 }
 
 void chunkCollectives(const Graph& graph, Plan& plan, std::vector<int>& viewOf, int chunks) {

@@ -45,6 +45,15 @@ fs::file_time_type lastUse(const fs::path& file) {
   return failure ? fs::file_time_type::max() : time;
 }
 
+/// Is it an intact program, whatever its source?
+bool isProgramOf(std::string_view origin, std::string_view text) {
+  const std::size_t begin = std::min(text.find('\n'), text.size());
+  const Json head = Json::parse(text.substr(0, begin), nullptr, false);
+  if (!head.is_object() || !head.contains("sourceBytes") || !head["sourceBytes"].is_number_unsigned()) return false;
+  const std::string_view content = text.substr(std::min(begin + 1, text.size()));
+  return parseProgram(origin, content.substr(0, head["sourceBytes"].get<std::size_t>()), text).has_value();
+}
+
 }  // namespace
 
 std::string formatProgram(std::string_view origin, std::string_view source, const std::vector<char>& binary) {
@@ -76,8 +85,9 @@ std::optional<std::vector<char>> ProgramCache::find(std::string_view source) con
 
 bool ProgramCache::hasAny() const {
   if (m_folder.empty()) return false;
-  return std::ranges::any_of(filesOf(m_folder),
-                             [&](const fs::path& file) { return file.filename().string().starts_with(prefix()); });
+  return std::ranges::any_of(filesOf(m_folder), [&](const fs::path& file) {
+    return file.filename().string().starts_with(prefix()) && isProgramOf(m_origin, readKept(file));
+  });
 }
 
 void ProgramCache::keep(std::string_view source, const std::vector<char>& binary) const {

@@ -146,25 +146,15 @@ class CublasLtGroups final : public GroupedGemm {
     if (!algorithm) checkBlas(m_session.library(), CUBLAS_STATUS_NOT_SUPPORTED, "find an algorithm for groups");
     Table table;
     const Layouts layouts = layoutsOf(groups, table, workspace);
-    const auto at = [&](std::size_t offset) { return workspace + offset; };
-    const auto pointers = [&](auto member) { return at(table.addPointers(pointersOf(groups, member))); };
-    const std::byte* const factors = at(table.addFloats(m_problem.alpha, m_problem.hasAddend ? 1.0F : 0.0F));
-    // A is our b, and the reverse.
-    const std::byte* const a = pointers(&GemmPointers::b);
-    const std::byte* const b = pointers(&GemmPointers::a);
-    std::byte* const d = pointers(&GemmPointers::c);
-    const std::byte* const c = m_problem.hasAddend ? pointers(&GemmPointers::addend) : d;
-    if (m_problem.aCodes) {
-      m_operation.set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, pointers(&GemmPointers::bScales));
-      m_operation.set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, pointers(&GemmPointers::aScales));
-    }
+    const Arrays arrays = arraysOf(groups, table, workspace);
     launchStoreWords(table.words(), workspace, stream);
     const CublasLt& library = m_session.library();
-    checkBlas(library,
-              library.matmul(m_session.handle(), m_operation.get(), factors, a, layouts.a.get(), b, layouts.b.get(),
-                             factors + sizeof(float), c, layouts.d.get(), d, layouts.d.get(), &algorithm->algo,
-                             workspace + tableBytes(), algorithm->workspaceSize, stream),
-              "multiply groups");
+    checkBlas(
+        library,
+        library.matmul(m_session.handle(), m_operation.get(), arrays.factors, arrays.a, layouts.a.get(), arrays.b,
+                       layouts.b.get(), arrays.factors + sizeof(float), arrays.c, layouts.d.get(), arrays.d,
+                       layouts.d.get(), &algorithm->algo, workspace + tableBytes(), algorithm->workspaceSize, stream),
+        "multiply groups");
     ++numLaunched;
   }
 
@@ -172,6 +162,12 @@ class CublasLtGroups final : public GroupedGemm {
   /// C has the layout of D: C may be D only where both layouts are one object.
   struct Layouts {
     OwnedLayout a, b, d;
+  };
+
+  /// On the device: alpha and beta, and the addresses of the groups' matrices.
+  struct Arrays {
+    const std::byte *factors, *a, *b, *c;
+    std::byte* d;
   };
 
   std::size_t tableBytes() const {
@@ -185,6 +181,21 @@ class CublasLtGroups final : public GroupedGemm {
     std::vector<const void*> pointers;
     for (const GroupGemm& group : groups) pointers.push_back(group.pointers.*member);
     return pointers;
+  }
+
+  /// Also sets the addresses of scales. A is our b, and the reverse.
+  Arrays arraysOf(std::span<const GroupGemm> groups, Table& table, std::byte* memory) {
+    const auto pointers = [&](auto member) { return memory + table.addPointers(pointersOf(groups, member)); };
+    if (m_problem.aCodes) {
+      m_operation.set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, pointers(&GemmPointers::bScales));
+      m_operation.set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, pointers(&GemmPointers::aScales));
+    }
+    std::byte* const d = pointers(&GemmPointers::c);
+    return {.factors = memory + table.addFloats(m_problem.alpha, m_problem.hasAddend ? 1.0F : 0.0F),
+            .a = pointers(&GemmPointers::b),
+            .b = pointers(&GemmPointers::a),
+            .c = m_problem.hasAddend ? pointers(&GemmPointers::addend) : d,
+            .d = d};
   }
 
   Layouts layoutsOf(std::span<const GroupGemm> groups, Table& table, const std::byte* memory) const {
@@ -218,7 +229,7 @@ class CublasLtGroups final : public GroupedGemm {
     return {make(m_terms.aType, a), make(m_terms.bType, b), make(m_terms.dType, d)};
   }
 
-  /// nullptr: the library has none for this number of groups. Throws DeviceFault.
+  /// nullptr: the library has none for this number of groups. Throws DeviceFault: it could not search.
   const CublasLtCandidate* algorithmFor(std::size_t count) {
     auto known = m_algorithms.find(count);
     if (known == m_algorithms.end()) known = m_algorithms.emplace(count, search(count)).first;
@@ -236,6 +247,8 @@ class CublasLtGroups final : public GroupedGemm {
     const cublasStatus_t status =
         m_session.library().heuristic(m_session.handle(), m_operation.get(), layouts.a.get(), layouts.b.get(),
                                       layouts.d.get(), layouts.d.get(), preference.get(), 1, &found, &numFound);
+    if (status == CUBLAS_STATUS_ALLOC_FAILED)
+      checkBlas(m_session.library(), status, "search for an algorithm for groups");
     const bool isFound = status == CUBLAS_STATUS_SUCCESS && numFound > 0 && found.state == CUBLAS_STATUS_SUCCESS;
     return isFound ? std::optional(found) : std::nullopt;
   }

@@ -153,7 +153,8 @@ std::vector<std::string> GroupProducts::ways() const {
   if (dependsOnRows())
     ways.push_back(
         fmt::format("{}, in groups whose rows are not a multiple of {}", describe(FactorWay::Decoded), kWholeRows));
-  if (m_together) ways.push_back("all groups are multiplied in one launch");
+  if (m_together)
+    ways.push_back("groups are multiplied in one launch where cuBLASLt has an algorithm for their number");
   return ways;
 }
 

@@ -343,8 +343,10 @@ class GroupedBackward final : public Kernel {
     return std::max({m_turns.workspaceBytes(), m.inputGrad.togetherBytes(), m.weightGrads.togetherBytes()});
   }
   std::vector<std::string> ways() const override {
-    const std::vector<std::string> ways = m.inputGrad.ways();
-    return ways.empty() ? m.weightGrads.ways() : ways;
+    std::vector<std::string> ways = m.inputGrad.ways();
+    for (std::string& way : m.weightGrads.ways())
+      if (std::ranges::find(ways, way) == ways.end()) ways.push_back(std::move(way));
+    return ways;
   }
 
   void run(Pointers pointers, std::byte* workspace) override {

@@ -16,21 +16,48 @@ namespace {
 
 const std::string kRun = "run --device reference --iterations 1 --warmup 0 ";
 
+/// c.safetensors against d.safetensors.
+void expectWhatADumpHolds(const TemporaryFolder& folder, std::size_t numTensors) {
+  const Result<NamedTensors> captured = readSafetensors(folder / "c.safetensors");
+  const Result<NamedTensors> dump = readSafetensors(folder / "d.safetensors");
+  ASSERT_TRUE(captured) << captured.error().message;
+  ASSERT_EQ(captured->size(), numTensors);
+  for (const auto& [name, tensor] : *captured) {
+    const Tensor* dumped = findTensor(*dump, "fused/" + name);
+    ASSERT_NE(dumped, nullptr) << name;
+    EXPECT_EQ(tensor.data, dumped->data) << name;
+  }
+}
+
 TEST(Capture, WritesWhatTheFusedPlanOfADumpHolds) {
   const TemporaryFolder folder;
   const ProgramResult result = fuseline(kRun + "--quiet --capture norm:y,grad.x --capture fc1.weight --captured " +
                                         quoted(folder / "c.safetensors") + " --dump " +
                                         quoted(folder / "d.safetensors") + " " + samplePipeline());
   ASSERT_EQ(result.exitCode, 0) << result.err;
-  const Result<NamedTensors> captured = readSafetensors(folder / "c.safetensors");
-  const Result<NamedTensors> dump = readSafetensors(folder / "d.safetensors");
-  ASSERT_TRUE(captured) << captured.error().message;
-  ASSERT_EQ(captured->size(), 3U);
-  for (const auto& [name, tensor] : *captured) {
-    const Tensor* dumped = findTensor(*dump, "fused/" + name);
-    ASSERT_NE(dumped, nullptr) << name;
-    EXPECT_EQ(tensor.data, dumped->data) << name;
-  }
+  expectWhatADumpHolds(folder, 3);
+}
+
+/// A run rotates the part in the memory of fc's result, and takes it for what is joined.
+TEST(Capture, OfColumnsThatAreJoinedInPlaceHasTheNumbersOfADump) {
+  const TemporaryFolder folder;
+  writeText(folder / "join.fuseline", R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0},
+    "pipeline": {"inputs": [{"id": "x", "dtype": "f32", "shape": [5, 2, 16]}],
+      "ops": [{"id": "fc", "op": "Linear", "attributes": {"in_features": 16, "out_features": 32, "bias": false}},
+              {"id": "heads", "op": "Reshape", "attributes": {"shape": [-1, 2, 4, 8]}},
+              {"id": "split", "op": "Split", "attributes": {"sizes": [4, 4]}},
+              {"id": "rope", "op": "RotaryPositionEmbedding", "attributes": {"dim": 4}},
+              {"id": "join", "op": "Concat", "attributes": {"num_inputs": 2}},
+              {"id": "act", "op": "GELU"}],
+      "wires": [["x", "fc.x"], ["fc.y", "heads.x"], ["heads.y", "split.x"], ["split.y1", "rope.x"],
+                ["split.y", "join.x"], ["rope.y", "join.x1"], ["join.y", "act.x"]],
+      "outputs": [{"id": "y", "from": "act.y"}]}})");
+  const ProgramResult result =
+      fuseline(kRun + "--quiet --capture split:y1,rope:y,join:y,fc:y,grad.rope:y,grad.fc:y --captured " +
+               quoted(folder / "c.safetensors") + " --dump " + quoted(folder / "d.safetensors") + " " +
+               quoted(folder / "join.fuseline"));
+  ASSERT_EQ(result.exitCode, 0) << result.err;
+  expectWhatADumpHolds(folder, 6);
 }
 
 /// The mean of the squares of a normalized row is 1, so that L2 is the root of the number of elements.

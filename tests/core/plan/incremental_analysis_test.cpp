@@ -260,13 +260,15 @@ OptionsFor stoppingAfter(int numQueries, const std::stop_source& stop, AnalysisO
   return always(options);
 }
 
-/// Wherever an analysis is stopped, the next one has its edits, too.
+/// Wherever an analysis is stopped, the next one has its edits, too, given as edits or as a document, and whether the
+/// settings have changed since or not.
 RC_GTEST_PROP(IncrementalAnalysis, AnAnalysisAfterStoppedOnesIsTheCompleteOne, ()) {
   IncrementalAnalysis analyses;
   PipelineDocument document = randomBlocks(24);
   AnalysisOptions options;
   options.capabilities = [](const KernelQuery&) { return Verdict::yes(); };
   (void)analyses.next(document, options, 0);
+  std::uint64_t settings = 0;
   for (int step = 0; step < 5; ++step) {
     std::vector<Edit> edits;
     for (int edit = *rc::gen::inRange(1, 3); edit > 0; --edit) {
@@ -277,12 +279,19 @@ RC_GTEST_PROP(IncrementalAnalysis, AnAnalysisAfterStoppedOnesIsTheCompleteOne, (
     std::stop_source stop;
     const int numQueries = *rc::gen::element(-1, -1, 1, 3, 40);
     if (*rc::gen::inRange(0, 4) == 0) stop.request_stop();
-    const auto next = analyses.after(edits, stoppingAfter(numQueries, stop, options), 0, stop.get_token());
+    settings += *rc::gen::inRange(0, 4) == 0 ? 1 : 0;
+    options.lowering.pass = settings % 2 == 0 ? ExecutionMode::Training : ExecutionMode::Inference;
+    const OptionsFor stopping = stoppingAfter(numQueries, stop, options);
+    const auto next = *rc::gen::arbitrary<bool>()
+                          ? analyses.next(document, stopping(document), settings, stop.get_token())
+                          : analyses.after(edits, stopping, settings, stop.get_token());
     RC_ASSERT(analyses.document() == document);
     RC_ASSERT(next || stop.stop_requested());
     if (next) RC_ASSERT(textOf(*next) == textOf(analyze(document, options)));
   }
-  RC_ASSERT(textOf(*analyses.after({}, always(options), 0)) == textOf(analyze(document, options)));
+  const auto last = *rc::gen::arbitrary<bool>() ? analyses.next(document, options, settings)
+                                                : analyses.after({}, always(options), settings);
+  RC_ASSERT(textOf(*last) == textOf(analyze(document, options)));
 }
 
 /// Everything that a run would be given.

@@ -4,6 +4,7 @@
 
 #include "core/runtime/bindings.h"
 #include "core/runtime/executor.h"
+#include "tests/support/attention_layers.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/wrapped_backend.h"
 
@@ -28,7 +29,7 @@ enum class Fusing { Off, On };
 
 CaptureScene sceneOf(Graph graph, Fusing fusing, const NamedTensors& given = {}) {
   const FusionReport report = fusing == Fusing::On ? *fuse(graph) : unfused(graph);
-  Plan plan = makePlan(graph, report);
+  Plan plan = makePlan(graph, report, {.joinsInPlace = false});
   NamedTensors bindings = *makeBindings(graph, 1, given);
   return {std::move(graph), std::move(plan), std::move(bindings)};
 }
@@ -89,27 +90,34 @@ TEST(TensorCapture, ReadsBeforeTheMemoryIsUsedAgain) {
 }
 
 /// A run that keeps every tensor has its own memory for each.
+void expectWhatIsKept(const Graph& graph, Fusing fusing) {
+  const CaptureScene scene = sceneOf(graph, fusing);
+  const FusionReport report = fusing == Fusing::On ? *fuse(graph) : unfused(graph);
+  const Plan keeping = makePlan(graph, report, {.keepIntermediates = true});
+  const auto executor = Executor::create(makeReferenceBackend(), graph, keeping, scene.bindings);
+  ASSERT_TRUE(executor) << executor.error().message;
+  ASSERT_TRUE((*executor)->run());
+  std::vector<std::string> names;
+  for (const PlanTensor& tensor : scene.plan.tensors) names.push_back(tensor.name);
+  const Result<NamedTensors> captured = capture(scene, names);
+  ASSERT_TRUE(captured) << captured.error().message;
+  for (const auto& [name, tensor] : *captured) {
+    const Result<Tensor> kept = (*executor)->read(name);
+    ASSERT_TRUE(kept) << kept.error().message;
+    EXPECT_EQ(tensor.data, kept->data) << name;
+  }
+}
+
 TEST(TensorCapture, IsWhatARunThatKeepsEverythingHolds) {
   const Graph graph = chain(DType::BF16, {128, 64},
                             {link("MakeExtraOutput", "save"), link("RMSNorm", "norm"), linear(128, "fc1"),
                              link("SwiGLU", "act"), linear(64, "fc2"), link("AddExtraInput", "add", "save.extra")});
-  for (const Fusing fusing : {Fusing::Off, Fusing::On}) {
-    const CaptureScene scene = sceneOf(graph, fusing);
-    const FusionReport report = fusing == Fusing::On ? *fuse(graph) : unfused(graph);
-    const Plan keeping = makePlan(graph, report, {.keepIntermediates = true});
-    const auto executor = Executor::create(makeReferenceBackend(), graph, keeping, scene.bindings);
-    ASSERT_TRUE(executor) << executor.error().message;
-    ASSERT_TRUE((*executor)->run());
-    std::vector<std::string> names;
-    for (const PlanTensor& tensor : scene.plan.tensors) names.push_back(tensor.name);
-    const Result<NamedTensors> captured = capture(scene, names);
-    ASSERT_TRUE(captured) << captured.error().message;
-    for (const auto& [name, tensor] : *captured) {
-      const Result<Tensor> kept = (*executor)->read(name);
-      ASSERT_TRUE(kept) << kept.error().message;
-      EXPECT_EQ(tensor.data, kept->data) << name;
-    }
-  }
+  for (const Fusing fusing : {Fusing::Off, Fusing::On}) expectWhatIsKept(graph, fusing);
+}
+
+TEST(TensorCapture, OfColumnsThatAreRotatedAndJoinedIsFromBeforeAndAfter) {
+  const Graph graph = chain(DType::F32, {6, 2, 16}, latentAttention().links);
+  for (const Fusing fusing : {Fusing::Off, Fusing::On}) expectWhatIsKept(graph, fusing);
 }
 
 /// One scale per tensor: 448 / 7 = 64, so that 7 becomes the largest value, and 0.5 is exact, too. The nearest value to

@@ -62,6 +62,17 @@ TEST(ProgramCache, KeepsProgramsForTheNextRun) {
   EXPECT_FALSE(ProgramCache(programs, "another").hasAny());
 }
 
+TEST(ProgramCache, HasNoneWhereAllFilesAreDamaged) {
+  const testing::TemporaryFolder folder;
+  const ProgramCache cache(folder.path(), kProgramOrigin);
+  cache.keep(kSource, kBinary);
+  const fs::path file = fs::directory_iterator(folder.path())->path();
+  fs::resize_file(file, fs::file_size(file) - 1);
+  EXPECT_FALSE(cache.hasAny());
+  fs::resize_file(file, 0);
+  EXPECT_FALSE(cache.hasAny());
+}
+
 TEST(ProgramCache, WithoutAFolderKeepsNothing) {
   const ProgramCache cache({}, kProgramOrigin);
   cache.keep(kSource, kBinary);

@@ -20,11 +20,18 @@ SECONDS = 60
 NOT_HERE = {"tests", "bench_attention", "bench_layers", "bench_ops", "forced_fault"}
 
 
-def fnv1a64(text):
+def fnv1a64(content):
     value = 0xcbf29ce484222325
-    for byte in text.encode():
+    for byte in content:
         value = (value ^ byte) * 0x100000001b3 % 2**64
     return value
+
+
+def program(origin, source, binary):
+    """A file of kernels/cuda/elementwise/program_cache.cpp."""
+    head = {"format": "fuseline program", "version": 1, "origin": origin, "sourceBytes": len(source),
+            "binaryBytes": len(binary), "checksum": f"{fnv1a64(binary):016x}"}
+    return json.dumps(head, separators=(",", ":")).encode() + b"\n" + source + binary
 
 
 class UnpackedKit(unittest.TestCase):
@@ -39,7 +46,8 @@ class UnpackedKit(unittest.TestCase):
         shutil.copy(MODULE, cls.kit / "lib" / "fuseline" / "libfuseline_cuda.so")
         programs = cls.kit / "lib" / "fuseline" / "programs"
         programs.mkdir(exist_ok=True)
-        (programs / f"{fnv1a64('none, bundle'):016x}-0123456789abcdef.program").touch()  # one for this GPU, which has no name
+        origin = "none, bundle"  # of this GPU, which has no name
+        (programs / f"{fnv1a64(origin.encode()):016x}-0123456789abcdef.program").write_bytes(program(origin, b"source", b"binary"))
         cls.done = cls.record()
         cls.state = json.loads((cls.results / "state.json").read_text())["parts"]
         cls.summary = (cls.results / "summary.md").read_text()

@@ -177,8 +177,10 @@ cublasStatus_t groupsSupported(const Operation& operation, const Layout& a, cons
   const bool isCoded = isOfCodes(a.type);
   const bool isHopper = capability().major == 9 && libraryVersion >= (isCoded ? 130500 : 130400);
   const auto isMode = [&](cublasLtMatmulDescAttributes_t attribute) {
-    return operation.value<cublasLtMatmulMatrixScale_t>(attribute, CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F) ==
-           kScaleOfGroup;
+    const auto mode = operation.value<cublasLtMatmulMatrixScale_t>(attribute, CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F);
+    const bool isOfBlocks =
+        mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F || mode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+    return mode == kScaleOfGroup || (isHopper && isOfBlocks);
   };
   const bool isOnDevice =
       operation.value(CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_HOST) == CUBLASLT_POINTER_MODE_DEVICE;
