@@ -11,10 +11,23 @@
 
 namespace fuseline {
 
-void EditScript::add(Edit edit) {
-  const Result<Edit> inverse = applyEdit(m_scratch, edit);
-  if (!inverse && !m_refusal) m_refusal = inverse.error();
-  m_edits.push_back(std::move(edit));
+const PipelineDocument& EditScript::document() const {
+  tryEdits();
+  return m_scratch ? *m_scratch : *m_original;
+}
+
+const std::optional<Error>& EditScript::refusal() const {
+  tryEdits();
+  return m_refusal;
+}
+
+void EditScript::tryEdits() const {
+  if (m_numTried == m_edits.size()) return;
+  if (!m_scratch) m_scratch = *m_original;
+  for (; m_numTried < m_edits.size(); ++m_numTried) {
+    const Result<Edit> inverse = applyEdit(*m_scratch, m_edits[m_numTried]);
+    if (!inverse && !m_refusal) m_refusal = inverse.error();
+  }
 }
 
 Edit EditScript::finish(std::string label) && {

@@ -7,6 +7,7 @@
 #include "core/edit/view_grid.h"
 #include "core/support/result.h"
 
+#include <cstddef>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,19 +18,30 @@ namespace fuseline {
 
 class EditScript {
  public:
-  explicit EditScript(PipelineDocument document) : m_scratch(std::move(document)) {}
-  const PipelineDocument& document() const { return m_scratch; }
+  /// The document outlives the script.
+  explicit EditScript(const PipelineDocument& document) : m_original(&document) {}
+  explicit EditScript(PipelineDocument&& document) : m_scratch(std::move(document)) {}
+  EditScript(const EditScript&) = delete;
+  EditScript& operator=(const EditScript&) = delete;
 
-  /// Applies to the scratch copy first; an edit that is refused stays in the group, so that the user sees why.
-  void add(Edit edit);
+  /// After the edits so far: another object as soon as there is one.
+  const PipelineDocument& document() const;
+
+  /// An edit that is refused stays in the group, so that the user sees why.
+  void add(Edit edit) { m_edits.push_back(std::move(edit)); }
   /// Error of the first refused edit.
-  const std::optional<Error>& refusal() const { return m_refusal; }
+  const std::optional<Error>& refusal() const;
   Edit finish(std::string label) &&;
 
  private:
-  PipelineDocument m_scratch;
+  void tryEdits() const;
+
+  const PipelineDocument* m_original = nullptr;
   std::vector<Edit> m_edits;
-  std::optional<Error> m_refusal;
+  // Made when somebody asks: a copy of a large document takes long, and many scripts are of one edit.
+  mutable std::optional<PipelineDocument> m_scratch;
+  mutable std::size_t m_numTried = 0;
+  mutable std::optional<Error> m_refusal;
 };
 
 std::optional<Position> positionOf(const DocumentBlock& block, const std::string& id);

@@ -110,7 +110,7 @@ void removeNode(EditScript& script, const std::string& id, Reconnect reconnect, 
   const PipelineDocument& document = script.document();
   if (document.findOp(id)) {
     if (outputs == OrphanedOutputs::Kept) keepOutputsOf(script, id, reconnect);
-    script.add(removeOpWithWires(document, id, reconnect == Reconnect::Yes));
+    script.add(removeOpWithWires(script.document(), id, reconnect == Reconnect::Yes));
     return;
   }
   for (const Link& link : readersOf(document, {.node = id})) removeLink(script, link);

@@ -16,6 +16,8 @@
 
 #include <algorithm>
 #include <array>
+#include <future>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
@@ -252,10 +254,16 @@ void addPlans(FusionReport report, const FusionOptions& fusion, Analysis& analys
   const Graph& graph = analysis.graph();
   analysis.report = std::move(report);
   if (stop.stop_requested()) return;
+  constexpr std::size_t kManyNodes = 1000;  // are planned on two threads
+  const auto planOf = [&](const FusionReport& each) {
+    return std::make_shared<const Plan>(makePlan(graph, each, plan));
+  };
+  std::future<std::shared_ptr<const Plan>> withoutFusions =
+      std::async(graph.nodes().size() > kManyNodes ? std::launch::async : std::launch::deferred,
+                 [&] { return planOf(unfused(graph)); });
   addPlanNotes(fusion, analysis);
-  analysis.unfusedPlan = std::make_shared<const Plan>(makePlan(graph, unfused(graph), plan));
-  if (stop.stop_requested()) return;
-  analysis.fusedPlan = std::make_shared<const Plan>(makePlan(graph, analysis.report, plan));
+  analysis.fusedPlan = planOf(analysis.report);
+  analysis.unfusedPlan = withoutFusions.get();
 }
 
 void planStageFrom(const Analysis& earlier, const FusionOptions& fusion, Analysis& analysis) {

@@ -130,6 +130,10 @@ bool keepsContext(const Graph& graph, NodeId id, const Node& other) {
 
 }  // namespace
 
+std::shared_ptr<const KnownSavings> IncrementalAnalysis::knownSavings() const {
+  return m_known ? std::make_shared<const KnownSavings>(*m_known) : nullptr;
+}
+
 /// The ops around those whose attributes will be set.
 struct IncrementalAnalysis::Surroundings {
   std::set<std::string> ops;

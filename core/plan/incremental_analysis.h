@@ -36,6 +36,8 @@ class IncrementalAnalysis {
                                         std::uint64_t settings, const std::stop_token& stop = {});
 
   /// With all edits, whether their analysis was stopped or not.
+  /// A copy of the savings of fusions, for the choices of the last analysis.
+  std::shared_ptr<const KnownSavings> knownSavings() const;
   const PipelineDocument& document() const { return m_document; }
   /// The last analysis has the plan, the problems and the tensors of the one before it, and differs at most in the
   /// attributes of these ops; nullopt: it may differ anywhere.

@@ -1,7 +1,8 @@
-// bench_window [OPS]: how long the window takes to open a large pipeline, to show a frame while the view moves, and to
-// show the new plan after edits. Prints times on the processor, which other programs hardly disturb: one thread works
-// at a time, so that a machine that does nothing else takes as long. After a removed op two threads work, and times are
-// those of a clock, from the key press to the painted frame. ctest only looks whether it runs.
+// bench_window [OPS [PIPELINE]]: how long the window takes to open a large pipeline, to show a frame while the view
+// moves, and to show the new plan after edits. PIPELINE: the beginning of a title; all three without it. Prints times
+// on the processor, which other programs hardly disturb: one thread works at a time, so that a machine that does
+// nothing else takes as long. After a removed op two threads work, and times are those of a clock, from the key press
+// to the painted frame. ctest only looks whether it runs.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/file_format.h"
 #include "ui/session/plan_steps.h"
@@ -18,6 +19,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -30,6 +32,7 @@ constexpr int kDefaultOps = 10'000;
 constexpr int kBlockOps = 6;
 constexpr int kFrames = 120;
 constexpr int kEdits = 5;
+constexpr int kMostRemovals = 15;
 
 std::string textOf(Json pipeline, const Json& positions = Json::object()) {
   pipeline["inputs"] = {{{"id", "x"}, {"dtype", "bf16"}, {"shape", {16, 64}}}};
@@ -197,7 +200,7 @@ class Removals {
   const QObject m_context;
 };
 
-void measure(const char* title, const std::string& text) {
+void measure(std::string_view title, const std::string& text, int numRemovals) {
   ui::Theme theme;
   theme.apply(ui::ThemeChoice::Light);
   ui::Session session({.workerCommand = {}});
@@ -226,9 +229,9 @@ void measure(const char* title, const std::string& text) {
   }
   Removals removals(session, window);
   window.canvas().setFocus();
-  for (int edit = 0; edit < kEdits; ++edit) removals.removeAlone(fmt::format("b{}_act", edit));
-  for (int edit = 0; edit < kEdits; ++edit)
-    removals.removeTogether(fmt::format("b{}_act", 5 + 2 * edit), fmt::format("b{}_act", 6 + 2 * edit));
+  for (int edit = 0; edit < numRemovals; ++edit) removals.removeAlone(fmt::format("b{}_act", edit));
+  for (int edit = numRemovals; edit < 3 * numRemovals; edit += 2)
+    removals.removeTogether(fmt::format("b{}_act", edit), fmt::format("b{}_act", edit + 1));
   fmt::print(
       "{:<20} open {:6.0f} ms   frame at 75 % {:5.1f} ms, at 20 % {:5.1f} ms   attribute {:5.0f} ms, undo {:5.0f} ms, "
       "{}\n",
@@ -246,8 +249,12 @@ int main(int argc, char** argv) {
     return EXIT_FAILURE;
   }
   fmt::print("{} ops, window of 1600 x 1000, time on the processor, medians\n", numOps / kBlockOps * kBlockOps);
-  measure("without positions", pipelineOf(numOps, false));
-  measure("with positions", pipelineOf(numOps, true));
-  measure("parallel branches", fanOf(numOps));
+  const std::string_view only = argc > 2 ? argv[2] : "";
+  const auto measureIfAsked = [&](std::string_view title, const auto& textOfTitle) {
+    if (title.starts_with(only)) measure(title, textOfTitle(), std::clamp(numOps / kBlockOps / 3, 1, kMostRemovals));
+  };
+  measureIfAsked("without positions", [&] { return pipelineOf(numOps, false); });
+  measureIfAsked("with positions", [&] { return pipelineOf(numOps, true); });
+  measureIfAsked("parallel branches", [&] { return fanOf(numOps); });
   return EXIT_SUCCESS;
 }

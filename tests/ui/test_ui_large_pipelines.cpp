@@ -73,6 +73,7 @@ class LargePipelinesTest : public QObject {
   void wiresShowTheTensorsOfTheNewPlan();
   void movingANodeKeepsThePlan();
   void aPaneBehindAnotherIsRefreshedWhenItIsSeen();
+  void aCostlyPaneWaitsForThePlanThatIsMade();
   void aShortJobHasNoDialog();
   void aLongJobShowsItself();
   void aLongJobCanBeCanceled();
@@ -665,6 +666,20 @@ void LargePipelinesTest::aPaneBehindAnotherIsRefreshedWhenItIsSeen() {
   QTRY_COMPARE(numRefreshed, 2);
   seen->request();
   QTRY_COMPARE(numRefreshed, 3);  // after a moment
+}
+
+void LargePipelinesTest::aCostlyPaneWaitsForThePlanThatIsMade() {
+  QWidget pane;
+  pane.show();
+  int numRefreshed = 0;
+  bool isPlanned = true;
+  SeenRefresh seen(
+      pane, [] { return true; }, [&] { ++numRefreshed; }, [&] { return isPlanned; });
+  seen.request();
+  QTest::qWait(400);  // longer than the moment after which it would be refreshed
+  QCOMPARE(numRefreshed, 0);
+  isPlanned = false;
+  QTRY_COMPARE(numRefreshed, 1);
 }
 
 void LargePipelinesTest::aShortJobHasNoDialog() {

@@ -359,7 +359,7 @@ void ModelsTest::lanesStepThroughThePasses() {
 }
 
 void ModelsTest::lanesShowQuantizationOfAStep() {
-  const auto lanesUnder = [](const std::string& recipe) {
+  const auto analysisUnder = [](const std::string& recipe) {
     const std::string text = R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0},
       "pipeline": {"inputs": [{"id": "x", "dtype": "bf16", "shape": [64, 32]}],
         "ops": [{"id": "norm", "op": "RMSNorm", "attributes": {"normalized_shape": [32]}},
@@ -367,16 +367,21 @@ void ModelsTest::lanesShowQuantizationOfAStep() {
         "wires": [["x", "norm.x"], ["norm.y", "fc.x"]], "outputs": [{"id": "y", "from": "fc.y"}]},
       "recipe": {"name": ")" +
                              recipe + "\"}}";
-    return planLanes(analysisOf(text));
+    return analysisOf(text);
   };
-  const PlanLanes delayed = lanesUnder("DelayedScaling");
+  const auto firstTip = [](const Analysis& analysis, const PlanLanes& lanes) {
+    return laneTip(analysis, FusionStage::FusedOperands, lanes.forward.front(), Phase::Forward);
+  };
+  const Analysis delayedOne = analysisUnder("DelayedScaling");
+  const PlanLanes delayed = planLanes(delayedOne);
   QCOMPARE(delayed.forward.front().label, QStringLiteral("RMSNorm → e4m3"));
-  QVERIFY(delayed.forward.front().tip.contains(QStringLiteral("Writes the quantized GEMM input of fc.")));
+  QVERIFY(firstTip(delayedOne, delayed).contains(QStringLiteral("Writes the quantized GEMM input of fc.")));
   QCOMPARE(delayed.forward.back().label, QStringLiteral("BasicLinear"));
-  const PlanLanes current = lanesUnder("Float8CurrentScaling");
+  const Analysis currentOne = analysisUnder("Float8CurrentScaling");
+  const PlanLanes current = planLanes(currentOne);
   QCOMPARE(current.forward.front().label, QStringLiteral("RMSNorm → amax"));
   QVERIFY(
-      current.forward.front().tip.contains(QStringLiteral("Computes the amax that fc uses to quantize its input.")));
+      firstTip(currentOne, current).contains(QStringLiteral("Computes the amax that fc uses to quantize its input.")));
 }
 
 void ModelsTest::layersThatAreLeftOutAreShownAsBypassed() {

@@ -15,6 +15,7 @@
 #include <QTest>
 
 #include <algorithm>
+#include <map>
 
 namespace fuseline::ui::outline_test {
 
@@ -26,6 +27,8 @@ class OutlineTest : public QObject {
   void saysShapeAndFusions();
   void opsOfAnInstanceStandBelowIt();
   void aRowIsASentence();
+  void rowsOfOneNodeAreThoseOfTheWhole_data();
+  void rowsOfOneNodeAreThoseOfTheWhole();
   void screenReadersGetTheSentence();
   void nodesAndWiresOfTheCanvasAreChildren();
   void aNodeOfTheCanvasIsWhereItIsDrawn();
@@ -225,6 +228,31 @@ void OutlineTest::aRowIsASentence() {
   QVERIFY(waitForAnalysis(f.session));
   const QString bypassed = cell(f.window.outline(), "norm", OutlineModel::NameColumn, Qt::AccessibleTextRole);
   QVERIFY2(bypassed.startsWith(QStringLiteral("norm, RMSNorm, bypassed")), qPrintable(bypassed));
+}
+
+void OutlineTest::rowsOfOneNodeAreThoseOfTheWhole_data() {
+  QTest::addColumn<QString>("pipeline");
+  QTest::newRow("blocks in blocks") << toQt(stack());
+  QTest::newRow("two outputs") << toQt(residualPipeline(true));
+  QTest::newRow("fused, wrong way round") << toQt(backwardsPipeline());
+}
+
+/// The canvas describes the selected node without a look at all the others.
+void OutlineTest::rowsOfOneNodeAreThoseOfTheWhole() {
+  QFETCH(const QString, pipeline);
+  Fixture f(pipeline.toStdString());
+  const auto linesOf = [](const std::vector<OutlineRow>& rows) {
+    std::map<std::string, QStringList> lines;  // by node of the pipeline
+    for (const OutlineRow& row : rows) lines[row.node].append(toQt(row.place) + QStringLiteral(": ") + sentenceOf(row));
+    return lines;
+  };
+  const auto whole = linesOf(outlineOf(f.session));
+  QVERIFY(whole.size() > 3);
+  for (const auto& [node, lines] : whole) {
+    const auto own = linesOf(outlineOf(f.session, node));
+    QCOMPARE(own.size(), 1U);
+    QCOMPARE(own.begin()->second, lines);
+  }
 }
 
 void OutlineTest::screenReadersGetTheSentence() {

@@ -18,11 +18,13 @@
 #include <QDrag>
 #include <QGuiApplication>
 #include <QHeaderView>
+#include <QHelpEvent>
 #include <QLabel>
 #include <QLineEdit>
 #include <QMimeData>
 #include <QPushButton>
 #include <QSignalSpy>
+#include <QSlider>
 #include <QSpinBox>
 #include <QStandardItemModel>
 #include <QStatusBar>
@@ -31,6 +33,7 @@
 #include <QTextDocumentFragment>
 #include <QTimer>
 #include <QToolButton>
+#include <QToolTip>
 #include <QTreeView>
 
 #include <algorithm>
@@ -75,6 +78,7 @@ class PanelsTest : public QObject {
   void instancesShareACard();
   void comboBoxesAreNamedByWhatTheySet();
   void whyNotTakesTheBorderOfASequentialAway();
+  void boxesOfThePlanHaveTips();
   void selectionIsTheSameEverywhere();
   void problemsOfferRepairs();
   void problemIsShownAtItsField();
@@ -697,6 +701,28 @@ void PanelsTest::whyNotTakesTheBorderOfASequentialAway() {
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(numEntries(), fused);
   QCOMPARE(f.window.scene().node("project")->look().subtitle, QStringLiteral("project"));
+}
+
+/// At each stage, of the box that is pointed at.
+void PanelsTest::boxesOfThePlanHaveTips() {
+  Fixture f(smallPipeline());
+  LanesView* lanes = f.window.plan().lanesView();
+  const auto tipOf = [&](const char* op) {
+    QRect area;
+    const auto connection = connect(lanes, &LanesView::revealed, this, [&](const QRect& box) { area = box; });
+    f.session.selection().select({});
+    f.session.selection().select({QString::fromLatin1(op)});
+    disconnect(connection);
+    QHelpEvent event(QEvent::ToolTip, area.center(), lanes->mapToGlobal(area.center()));
+    QApplication::sendEvent(lanes, &event);
+    return QToolTip::text();
+  };
+  const QString fused = tipOf("act");
+  for (const char* part : {"ForwardLinearEpilogue", "(forward)", "fc → act", "Predicted to save"})
+    QVERIFY2(fused.contains(QString::fromUtf8(part)), qPrintable(fused));
+  QVERIFY(tipOf("norm").startsWith(QStringLiteral("<b>RMSNorm</b> (forward)<br>norm")));
+  f.window.plan().findChild<QSlider*>()->setValue(0);  // no fusions yet
+  QVERIFY2(tipOf("act").startsWith(QStringLiteral("<b>GELU</b> (forward)<br>act")), qPrintable(tipOf("act")));
 }
 
 void PanelsTest::selectionIsTheSameEverywhere() {

@@ -115,17 +115,21 @@ void CanvasCamera::fitSelection() {
 
 /// A node that was just inserted is selected, and may be out of sight: the view moves as little as it takes.
 void CanvasCamera::followSelection() {
-  const QSet<QString> known = takeKnown();
-  const QSet<QString>& selected = m_scene.scope().selection();
-  const bool isInserted = !selected.isEmpty() && !selected.intersects(known) && known.intersects(m_known);
+  const std::vector<std::string> known = takeKnown();
+  const auto isKnown = [&](const QString& id) { return std::ranges::binary_search(known, id.toStdString()); };
+  const auto isStillThere = [&](const std::string& id) { return m_scene.node(id) != nullptr; };
+  const bool isInserted = !m_scene.scope().selection().isEmpty() &&
+                          std::ranges::none_of(m_scene.scope().selection(), isKnown) &&
+                          std::ranges::any_of(known, isStillThere);
   if (isInserted && !m_isFitPending) include(selectedArea());
 }
 
 /// Those known before; from now on all that are there.
-QSet<QString> CanvasCamera::takeKnown() {
-  QSet<QString> nodes;
-  for (const auto& [id, item] : m_scene.nodes()) nodes.insert(toQt(id));
-  return std::exchange(m_known, nodes);
+std::vector<std::string> CanvasCamera::takeKnown() {
+  std::vector<std::string> nodes;
+  nodes.reserve(m_scene.nodes().size());
+  for (const auto& [id, item] : m_scene.nodes()) nodes.push_back(id);
+  return std::exchange(m_known, std::move(nodes));
 }
 
 void CanvasCamera::showSelected() { showArea(selectedArea()); }

@@ -10,6 +10,7 @@
 #include <QStringList>
 
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace fuseline::ui {
@@ -70,7 +71,7 @@ class CanvasCamera : public QObject {
   void showBeginning();
   void showRect(const QRectF& rect);
   void followSelection();
-  QSet<QString> takeKnown();
+  std::vector<std::string> takeKnown();
   QRectF selectedArea() const;
   bool isInSight(const QRectF& area) const;
 
@@ -82,7 +83,7 @@ class CanvasCamera : public QObject {
   std::optional<ViewPlace> m_firstPlace;
   QStringList m_path;                         // of the scope, as it is shown
   std::vector<std::optional<Seen>> m_around;  // what was seen at each depth of it
-  QSet<QString> m_known;                      // nodes that were there when something was selected last
+  std::vector<std::string> m_known;           // nodes that were there when something was selected last, ascending
 };
 
 }  // namespace fuseline::ui

@@ -229,11 +229,13 @@ HullItem* newHull(QGraphicsScene& scene, HullLook look, const Theme& theme) {
   return item;
 }
 
-/// Deletes items whose wires are none of these, and leaves those that have no item yet.
-void removeOthers(std::vector<LinkItem*>& items, const FewIds& nodes, std::vector<Link>& links) {
+using Removal = std::function<void(QGraphicsItem*)>;
+
+/// Removes items whose wires are none of these, and leaves those that have no item yet.
+void removeOthers(std::vector<LinkItem*>& items, const FewIds& nodes, std::vector<Link>& links, const Removal& remove) {
   std::erase_if(items, [&](LinkItem* item) {
     const bool stays = !endsAt(item->link(), nodes) || std::erase(links, item->link()) > 0;
-    if (!stays) delete item;
+    if (!stays) remove(item);
     return !stays;
   });
 }
@@ -254,7 +256,7 @@ bool hasOwnerAmong(const HullLook& look, const std::set<QString>& owners) {
 /// Hulls with one of these owners make way for others: `added` are the new items among those that are returned.
 std::vector<HullItem*> replaced(const std::vector<HullItem*>& hulls, const std::set<QString>& owners,
                                 std::vector<HullLook> looks, const std::function<HullItem*(HullLook)>& make,
-                                std::vector<HullItem*>& added) {
+                                const Removal& remove, std::vector<HullItem*>& added) {
   std::optional<std::size_t> place;
   std::vector<HullItem*> kept;
   for (HullItem* hull : hulls) {
@@ -263,7 +265,7 @@ std::vector<HullItem*> replaced(const std::vector<HullItem*>& hulls, const std::
       continue;
     }
     if (!place) place = kept.size();
-    delete hull;
+    remove(hull);
   }
   for (HullLook& look : looks) added.push_back(make(std::move(look)));
   kept.insert(kept.begin() + static_cast<std::ptrdiff_t>(place.value_or(kept.size())), added.begin(), added.end());
@@ -389,6 +391,7 @@ void CanvasItems::sync(const Looks& looks, const std::function<bool(const NodeIt
 }
 
 void CanvasItems::placeAll() {
+  m_retired.deleteAll();
   placeHulls(m_hulls, m_hulls, m_nodes);
   placeLinks();
   m_arePlacesOld = false;
@@ -413,6 +416,7 @@ bool CanvasItems::syncEdited(const FewIds& nodes, const std::vector<NodeLook>& l
   const bool isFollowed = m_scene.mouseGrabberItem() == nullptr && !m_isStructureNew && waitsForPlan(m_session);
   if (!isFollowed || !m_places.follow(nodes, looks)) return false;
   m_addedNodes.clear();
+  const Removal remove = [this](QGraphicsItem* item) { m_retired.add(item); };
   for (const NodeLook& look : looks) {
     noteDTypes(m_shown, look);
     NodeItem*& item = m_nodes[look.id];
@@ -430,18 +434,18 @@ bool CanvasItems::syncEdited(const FewIds& nodes, const std::vector<NodeLook>& l
     gone.insert(toQt(id));
     if (const auto found = m_nodes.find(id); found != m_nodes.end()) {
       std::erase(m_nodesInOrder, found->second);
-      delete found->second;
+      remove(found->second);
       m_nodes.erase(found);
     }
   }
   std::vector<Link> links = linksAt(m_scope.document(), nodes);
-  removeOthers(m_links, nodes, links);
+  removeOthers(m_links, nodes, links, remove);
   for (const Link& link : links) m_links.push_back(newLink(m_scene, link, m_theme, m_wireLabels));
   m_reroutes->sync(m_links);
   for (LinkItem* item : m_links)  // around the others as they stood before
     if (endsAt(item->link(), nodes)) placeLink(*item, m_nodes, *m_reroutes, m_wires);
   std::vector<HullItem*> none;
-  m_hulls = replaced(m_hulls, gone, {}, {}, none);
+  m_hulls = replaced(m_hulls, gone, {}, {}, remove, none);
   m_hullsOf = {};
   ++m_shown.revision;
   m_arePlacesOld = true;
@@ -457,7 +461,8 @@ void CanvasItems::showNeighborhood(const Neighborhood& part, const std::vector<N
   std::erase_if(hulls, [&](const HullLook& look) { return !hasOwnerAmong(look, owners); });
   std::vector<HullItem*> added;
   const auto make = [this](HullLook look) { return newHull(m_scene, std::move(look), m_theme); };
-  m_hulls = replaced(m_hulls, owners, std::move(hulls), make, added);
+  m_hulls = replaced(
+      m_hulls, owners, std::move(hulls), make, [this](QGraphicsItem* item) { m_retired.add(item); }, added);
   m_hullsOf = {};
   placeHulls(added, m_hulls, m_nodes);
   const FewIds nodes(part.ops);

@@ -9,6 +9,7 @@
 #include "ui/canvas/link_item.h"
 #include "ui/canvas/node_item.h"
 #include "ui/canvas/places/node_places.h"
+#include "ui/canvas/places/retired_items.h"
 #include "ui/canvas/reroutes/reroute_layer.h"
 #include "ui/canvas/wire_route.h"
 #include "ui/layout/box_index.h"
@@ -120,6 +121,7 @@ class CanvasItems : public QObject {
   WireRoutes m_wires;
   std::vector<HullItem*> m_hulls;
   std::vector<BorderItem*> m_borders;
+  RetiredItems m_retired;        // deleted when everything is placed
   bool m_isStructureNew = true;  // since that was compared
   bool m_arePlacesOld = false;   // those of hulls, wires and their labels
   HullSource m_hullsOf;

@@ -22,8 +22,14 @@ CanvasSelection::CanvasSelection(const CanvasParts& parts) : m_parts(parts) {
 void CanvasSelection::show() {
   const QScopedValueRollback guard(m_isShowing, true);
   const QSet<QString>& ids = m_parts.scope.selection();
-  for (const auto& [id, item] : m_parts.items.nodes())
-    if (!ids.isEmpty() || item->isSelected()) item->setSelected(ids.contains(toQt(id)));
+  const auto nodeOf = [this](const QString& id) { return m_parts.items.node(id.toStdString()); };
+  for (QGraphicsItem* item : m_parts.scene.selectedItems()) {
+    const auto* node = dynamic_cast<const NodeItem*>(item);
+    const QString id = node ? toQt(node->look().id) : QString();
+    if (node && nodeOf(id) == node && !ids.contains(id)) item->setSelected(false);
+  }
+  for (const QString& id : ids)
+    if (NodeItem* node = nodeOf(id)) node->setSelected(true);
   m_parts.items.markChosenHull();
 }
 

@@ -146,10 +146,11 @@ class GraphAccessible : public QAccessibleWidget {
     const LinkItem* link = m_view.graph().canvasItems().linkAt(m_view.mapToScene(place));
     return link ? childOf(keyOf(link->link())) : QAccessibleWidget::childAt(x, y);
   }
+  /// Asked for with every selection: the other nodes are not looked at.
   QAccessibleInterface* focusChild() const override {
-    const QString selected = m_view.graph().scope().singleSelection();
-    QAccessibleInterface* node = m_view.hasFocus() && !selected.isEmpty() ? childOf(selected.toStdString()) : nullptr;
-    return node ? node : QAccessibleWidget::focusChild();
+    const std::string selected = m_view.graph().scope().singleSelection().toStdString();
+    return m_view.hasFocus() && m_view.graph().node(selected) ? itemOf(selected, true)
+                                                              : QAccessibleWidget::focusChild();
   }
 
  private:
@@ -194,10 +195,12 @@ class GraphAccessible : public QAccessibleWidget {
     return index < 0 ? nullptr : itemAt(index);
   }
   QAccessibleInterface* itemAt(int index) const {
-    const std::string& key = keys()[static_cast<std::size_t>(index)];
+    return itemOf(keys()[static_cast<std::size_t>(index)], index < numNodes());
+  }
+  QAccessibleInterface* itemOf(const std::string& key, bool isNode) const {
     const auto known = m_ids.find(key);
     if (known != m_ids.end()) return QAccessible::accessibleInterface(known->second);
-    QAccessibleInterface* item = makeItem(index < numNodes(), key);
+    QAccessibleInterface* item = makeItem(isNode, key);
     m_ids[key] = QAccessible::registerAccessibleInterface(item);
     return item;
   }

@@ -35,9 +35,13 @@ std::vector<std::string> NodeSentences::nodes() {
 }
 
 QString NodeSentences::of(const std::string& node) {
-  const auto row = std::ranges::find(rows(), m_scene.scope().placeOf(node), &OutlineRow::place);
+  const std::string place = m_scene.scope().placeOf(node);
+  std::vector<OutlineRow> own;
+  if (!m_rows) own = outlineOf(m_session, place.substr(0, place.find('.')));
+  const std::vector<OutlineRow>& rows = m_rows ? *m_rows : own;
+  const auto row = std::ranges::find(rows, place, &OutlineRow::place);
   const NodeItem* item = m_scene.node(node);
-  if (row == rows().end() || !item) return toQt(node);
+  if (row == rows.end() || !item) return toQt(node);
   QStringList parts = {sentenceOf(*row)};
   for (const DocumentFrame* frame : framesAround(m_scene.scope().document(), item->sceneBox().toAlignedRect()))
     if (!frame->title.empty()) parts.append(tr("in frame %1").arg(toQt(frame->title)));

@@ -44,7 +44,10 @@ OverviewMap::OverviewMap(const GraphScene& scene, GraphView& view, const Theme& 
   connect(&theme, &Theme::changed, this, &OverviewMap::forgetPicture);
   m_pause.setSingleShot(true);
   m_pause.setInterval(kPauseMs);
-  connect(&m_pause, &QTimer::timeout, this, &OverviewMap::refresh);
+  connect(&m_pause, &QTimer::timeout, this, [this] {
+    m_content.reset();
+    refresh();
+  });
   refresh();
 }
 
@@ -68,9 +71,11 @@ bool OverviewMap::isNeeded() const {
 }
 
 void OverviewMap::forgetPicture() {
-  m_content.reset();
   m_isPictureOld = true;
-  if (m_scene.nodes().size() > kManyNodes) m_pause.start();
+  if (m_scene.nodes().size() > kManyNodes && m_content)
+    m_pause.start();
+  else
+    m_content.reset();
   refresh();
 }
 

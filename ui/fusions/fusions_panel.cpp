@@ -49,7 +49,8 @@ FusionsPanel::FusionsPanel(Session& session, const Theme& theme, QWidget* parent
   layout->addWidget(m_title);
   layout->addWidget(m_area, 1);
   auto* seen = new SeenRefresh(
-      *this, [&session] { return isLarge(session); }, [this] { refresh(); });
+      *this, [&session] { return isLarge(session); }, [this] { refresh(); },
+      [&session] { return session.plan().isAnalysing(); });
   connect(&PlanSteps::of(session.plan()), &PlanSteps::planChanged, seen, &SeenRefresh::request);
   connect(&session.pipeline(), &OpenPipeline::replaced, this, [this] {
     m_groups.clear();

@@ -10,7 +10,9 @@
 #include "ui/widgets/translated.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace fuseline::ui {
@@ -44,9 +46,9 @@ QString tipOf(const Analysis& analysis, const FusedOperation& entry, Phase phase
 /// Quantization, or amax, in the steps that produce a tensor, by phase and last op.
 using Copies = std::map<std::pair<Phase, NodeId>, const QuantizeWork*>;
 
-Copies copiesIn(const Analysis& analysis) {
+Copies copiesAt(const Analysis& analysis, FusionStage stage) {
   Copies copies;
-  if (!analysis.isRunnable()) return copies;
+  if (!analysis.isRunnable() || stage != FusionStage::FusedOperands) return copies;
   for (const Step& step : analysis.fusedPlan->steps)
     if (!step.copies.empty() && !step.nodes.empty())
       copies.emplace(std::pair(step.phase, step.nodes.back()), &step.copies.front());
@@ -64,23 +66,22 @@ QString tipOf(const QuantizeWork& work, const Node& reader) {
   return QStringLiteral("<br>") + text.arg(toQt(reader.id));
 }
 
+/// "Offloaded to host memory: tensors kept by fc1."; empty for others.
+QString offloadText(const Graph& graph, const FusedOperation& entry) {
+  std::vector<NodeId> offloaded;
+  std::ranges::copy_if(entry.nodes, std::back_inserter(offloaded),
+                       [&](NodeId id) { return isOffloaded(graph.node(id).attributes); });
+  return offloaded.empty()
+             ? QString()
+             : translated("Offloaded to host memory: tensors kept by %1.").arg(membersOf(graph, offloaded));
+}
+
 LaneBox laneBox(const Analysis& analysis, const FusedOperation& entry, Phase phase, const Copies& copies) {
   const Graph& graph = analysis.graph();
   const auto [first, last] = std::ranges::minmax(entry.nodes);
   LaneBox box{.firstColumn = first, .lastColumn = last, .label = nameOf(graph, entry, phase)};
-  box.tip = tipOf(analysis, entry, phase);
-  if (const auto work = copies.find({phase, entry.nodes.back()}); work != copies.end()) {
+  if (const auto work = copies.find({phase, entry.nodes.back()}); work != copies.end())
     box.label += QStringLiteral(" → ") + formatOf(*work->second);
-    box.tip += tipOf(*work->second, graph.node(work->second->reader));
-  }
-  if (std::vector<NodeId> offloaded; phase == Phase::Backward) {
-    std::ranges::copy_if(entry.nodes, std::back_inserter(offloaded),
-                         [&](NodeId id) { return isOffloaded(graph.node(id).attributes); });
-    if (!offloaded.empty())
-      box.tip += QStringLiteral("<br>") +
-                 translated("Offloaded to host memory: tensors kept by %1.").arg(membersOf(graph, offloaded));
-  }
-  box.tip = cappedTip(box.tip);
   box.isFused = entry.isFused();
   if (entry.rule) box.rule = toQt(entry.rule->name);
   box.isJoint = entry.rule && entry.rule->pass == FusionPass::Joint;
@@ -110,18 +111,51 @@ QString peakText(const Analysis& analysis) {
                           : translated("peak memory %2 → %1").arg(fused, unfused);
 }
 
+/// Points to the report itself, which is large, where nothing is taken apart.
+class StageReport {
+ public:
+  StageReport(const FusionReport& report, FusionStage stage)
+      : m_earlier(stage == FusionStage::FusedOperands ? std::nullopt : std::optional(reportAfter(report, stage))),
+        m_report(m_earlier ? *m_earlier : report) {}
+  const FusionReport* operator->() const { return &m_report; }
+
+ private:
+  const std::optional<FusionReport> m_earlier;
+  const FusionReport& m_report;
+};
+
 }  // namespace
 
 PlanLanes planLanes(const Analysis& analysis, FusionStage stage) {
   PlanLanes lanes;
   for (const Node& node : analysis.graph().nodes()) lanes.columns.append(toQt(node.id));
-  const Copies copies = stage == FusionStage::FusedOperands ? copiesIn(analysis) : Copies();
-  const FusionReport report = reportAfter(analysis.report, stage);
-  for (const FusedOperation& entry : report.forward)
-    if (!entry.nodes.empty()) lanes.forward.push_back(laneBox(analysis, entry, Phase::Forward, copies));
-  for (const FusedOperation& entry : report.backward)
-    if (!entry.nodes.empty()) lanes.backward.push_back(laneBox(analysis, entry, Phase::Backward, copies));
+  const Copies copies = copiesAt(analysis, stage);
+  const StageReport report(analysis.report, stage);
+  const auto boxesOf = [&](const std::vector<FusedOperation>& entries, Phase phase) {
+    std::vector<LaneBox> boxes;
+    for (const FusedOperation& entry : entries) {
+      if (entry.nodes.empty()) continue;
+      boxes.push_back(laneBox(analysis, entry, phase, copies));
+      boxes.back().entry = static_cast<std::size_t>(&entry - entries.data());
+    }
+    return boxes;
+  };
+  lanes.forward = boxesOf(report->forward, Phase::Forward);
+  lanes.backward = boxesOf(report->backward, Phase::Backward);
   return lanes;
+}
+
+QString laneTip(const Analysis& analysis, FusionStage stage, const LaneBox& box, Phase phase) {
+  const Graph& graph = analysis.graph();
+  const Copies copies = copiesAt(analysis, stage);
+  const StageReport report(analysis.report, stage);
+  const FusedOperation& entry = (phase == Phase::Forward ? report->forward : report->backward)[box.entry];
+  QString tip = tipOf(analysis, entry, phase);
+  if (const auto work = copies.find({phase, entry.nodes.back()}); work != copies.end())
+    tip += tipOf(*work->second, graph.node(work->second->reader));
+  const QString offloaded = phase == Phase::Backward ? offloadText(graph, entry) : QString();
+  if (!offloaded.isEmpty()) tip += QStringLiteral("<br>") + offloaded;
+  return cappedTip(tip);
 }
 
 QString stageName(FusionStage stage) {

@@ -8,6 +8,7 @@
 #include <QString>
 #include <QStringList>
 
+#include <cstddef>
 #include <vector>
 
 namespace fuseline::ui {
@@ -16,9 +17,9 @@ struct LaneBox {
   int firstColumn = 0;
   int lastColumn = 0;
   QString label;
-  QString tip;
   QString rule;  // empty: a basic op
   QStringList owners;
+  std::size_t entry = 0;  // of the stage's report
   bool isFused = false;
   bool isJoint = false;
   bool operator==(const LaneBox&) const = default;
@@ -35,6 +36,8 @@ struct PlanLanes {
 
 /// As the fuser left them after this stage.
 PlanLanes planLanes(const Analysis& analysis, FusionStage stage = FusionStage::FusedOperands);
+/// The tip of a box of these lanes; made for the one that is pointed at, because there are very many.
+QString laneTip(const Analysis& analysis, FusionStage stage, const LaneBox& box, Phase phase);
 /// "forward: 5 launches instead of 8 · backward: 9 instead of 12 · peak memory ..."; empty without a plan.
 QString planSummary(const Analysis& analysis);
 /// "Forward rules".

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <utility>
 
 namespace fuseline::ui {
@@ -45,9 +46,10 @@ LanesView::LanesView(Session& session, const Theme& theme, QWidget* parent)
   connect(&theme, &Theme::changed, this, qOverload<>(&QWidget::update));
 }
 
-void LanesView::setLanes(PlanLanes lanes) {
+void LanesView::setLanes(PlanLanes lanes, TipOf tipOf) {
   if (lanes != m_lanes) m_cursor.reset();
   m_lanes = std::move(lanes);
+  m_tipOf = std::move(tipOf);
   measureColumns();
   setMinimumWidth(sizeHint().width());
   setAccessibleDescription(
@@ -189,7 +191,8 @@ bool LanesView::event(QEvent* event) {
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
     const auto place = placeAt(help->pos());
-    place ? QToolTip::showText(help->globalPos(), boxOf(*place).tip, this) : QToolTip::hideText();
+    const auto tip = [&] { return m_tipOf(boxOf(*place), place->isBackward ? Phase::Backward : Phase::Forward); };
+    place ? QToolTip::showText(help->globalPos(), tip(), this) : QToolTip::hideText();
     return true;
   }
   return QWidget::event(event);
@@ -319,7 +322,8 @@ PlanPanel::PlanPanel(Session& session, const Theme& theme, QWidget* parent)
   connect(m_lanesView, &LanesView::chosen, area, scrollTo);
   connect(m_lanesView, &LanesView::revealed, area, scrollTo);
   auto* seen = new SeenRefresh(
-      *this, [&session] { return isLarge(session); }, [this] { refresh(); });
+      *this, [&session] { return isLarge(session); }, [this] { refresh(); },
+      [&session] { return session.plan().isAnalysing(); });
   connect(&PlanSteps::of(session.plan()), &PlanSteps::planChanged, seen, &SeenRefresh::request);
   refresh();
 }
@@ -361,7 +365,12 @@ QString PlanPanel::summaryText() const {
 
 void PlanPanel::refresh() {
   const Analysis& analysis = *m_session.plan().analysis();
-  m_lanesView->setLanes(analysis.isRunnable() ? planLanes(analysis, stage()) : PlanLanes());
+  const auto tipOf = [shown = std::weak_ptr(m_session.plan().analysis()), stage = stage()](const LaneBox& box,
+                                                                                           Phase phase) {
+    const auto still = shown.lock();
+    return still ? laneTip(*still, stage, box, phase) : QString();
+  };
+  m_lanesView->setLanes(analysis.isRunnable() ? planLanes(analysis, stage()) : PlanLanes(), tipOf);
   m_stageName->setText(stageName(stage()));
   m_summary->setWholeText(summaryText());
   m_unplanned->setText(unplannedText(m_session));

@@ -15,6 +15,7 @@
 #include <QSlider>
 #include <QWidget>
 
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -28,7 +29,8 @@ class LanesView : public QWidget {
  public:
   LanesView(Session& session, const Theme& theme, QWidget* parent = nullptr);
   const PlanLanes& lanes() const { return m_lanes; }
-  void setLanes(PlanLanes lanes);
+  using TipOf = std::function<QString(const LaneBox&, Phase)>;
+  void setLanes(PlanLanes lanes, TipOf tipOf);
   /// The box that the arrow keys go on from; nullptr before the first one, and when something else is selected.
   const LaneBox* currentBox() const;
   QSize sizeHint() const override;
@@ -74,6 +76,7 @@ class LanesView : public QWidget {
   Session& m_session;
   const Theme& m_theme;
   PlanLanes m_lanes;
+  TipOf m_tipOf;
   std::vector<double> m_columnEdges;
   QHash<QString, double> m_textWidths;  // in this font, of earlier lanes, too: most texts stay after an edit
   QFont m_measuredFont;

@@ -139,7 +139,8 @@ RulesPanel::RulesPanel(Session& session, const Theme& theme, QWidget* parent)
   layout->addWidget(splitter, 1);
   connect(&session.pipeline(), &OpenPipeline::replaced, this, [this] { m_isFresh = true; });
   auto* seen = new SeenRefresh(
-      *this, [&session] { return isLarge(session); }, [this] { refresh(); });
+      *this, [&session] { return isLarge(session); }, [this] { refresh(); },
+      [&session] { return session.plan().isAnalysing(); });
   connect(&PlanSteps::of(session.plan()), &PlanSteps::planChanged, seen, &SeenRefresh::request);
   connect(&session.selection(), &Selection::changed, this, &RulesPanel::followSelection);
   connect(&theme, &Theme::changed, this, &RulesPanel::refresh);

@@ -61,7 +61,8 @@ MemoryPanel::MemoryPanel(Session& session, const Theme& theme, QWidget* parent)
   layout->addWidget(m_layers, 1);
   layout->addWidget(m_empty, 1);
   auto* seen = new SeenRefresh(
-      *this, [&session] { return isLarge(session); }, [this] { follow(); });
+      *this, [&session] { return isLarge(session); }, [this] { follow(); },
+      [&session] { return session.plan().isAnalysing(); });
   connect(&PlanSteps::of(session.plan()), &PlanSteps::planChanged, seen, &SeenRefresh::request);
 }
 

@@ -111,7 +111,8 @@ void TensorPanel::connectSession() {
   connect(&m_session.runner(), &Runner::tensorsCaptured, this, &TensorPanel::showChosen);
   connect(&m_session.pipeline(), &OpenPipeline::replaced, this, &TensorPanel::refresh);
   auto* seen = new SeenRefresh(
-      *this, [this] { return isLarge(m_session); }, [this] { refresh(); });
+      *this, [this] { return isLarge(m_session); }, [this] { refresh(); },
+      [this] { return m_session.plan().isAnalysing(); });
   connect(&m_session.plan(), &LivePlan::analysisChanged, seen, &SeenRefresh::request);
   connect(&m_session.selection(), &Selection::changed, this, [this] {
     if (isVisible()) fillTensors();

@@ -3,6 +3,7 @@
 #include "ui/outline/outline.h"
 
 #include "core/edit/links.h"
+#include "core/edit/port_values.h"
 #include "core/edit/running_order.h"
 #include "core/lowering/document_operation.h"
 #include "ui/problems/problems_model.h"
@@ -11,6 +12,7 @@
 #include "ui/widgets/translated.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -49,9 +51,9 @@ void addInputs(Facts& facts, std::set<std::pair<std::string, ValueId>>& seen, co
 }
 
 void addFusions(Facts& facts, const Graph& graph, const std::vector<FusedOperation>& entries,
-                QStringList PlaceFacts::*list) {
+                QStringList PlaceFacts::*list, const std::function<bool(const FusedOperation&)>& isAsked) {
   for (const FusedOperation& entry : entries) {
-    if (!entry.isFused()) continue;
+    if (!entry.isFused() || !isAsked(entry)) continue;
     const QString name = toQt(entry.rule->name);
     for (const NodeId id : entry.nodes)
       for (const std::string& place : placesOf(graph.node(id)))
@@ -71,16 +73,22 @@ void addTimes(Facts& facts, const Graph& graph, const RunRecord& run) {
   }
 }
 
-Facts factsOf(const Analysis& analysis, const RunRecord* run) {
+/// only: the op of the pipeline whose places are asked for; empty: all.
+Facts factsOf(const Analysis& analysis, const RunRecord* run, std::string_view only) {
   Facts facts;
   const Graph& graph = analysis.graph();
+  const auto isAsked = [only](const Node& node) { return only.empty() || node.owner == only; };
   std::set<std::pair<std::string, ValueId>> seen;
   for (const Node& node : graph.nodes()) {
+    if (!isAsked(node)) continue;
     for (const std::string& place : placesOf(node)) facts.try_emplace(place);
     addInputs(facts, seen, graph, node);
   }
-  addFusions(facts, graph, analysis.report.forward, &PlaceFacts::forward);
-  addFusions(facts, graph, analysis.report.backward, &PlaceFacts::backward);
+  const auto isOfAsked = [&](const FusedOperation& entry) {
+    return std::ranges::any_of(entry.nodes, [&](NodeId id) { return isAsked(graph.node(id)); });
+  };
+  addFusions(facts, graph, analysis.report.forward, &PlaceFacts::forward, isOfAsked);
+  addFusions(facts, graph, analysis.report.backward, &PlaceFacts::backward, isOfAsked);
   if (run) addTimes(facts, graph, *run);
   return facts;
 }
@@ -100,9 +108,11 @@ std::vector<const DocumentOp*> inOrder(const DocumentBlock& block) {
 
 class Outline {
  public:
+  /// only: as factsOf().
   Outline(const PipelineDocument& document, const Analysis& analysis, const std::vector<Diagnostic>& fileProblems,
-          const RunRecord* run)
-      : m_document(document), m_graph(analysis.graph()), m_facts(factsOf(analysis, run)) {
+          const RunRecord* run, std::string_view only = {})
+      : m_document(document), m_graph(analysis.graph()), m_facts(factsOf(analysis, run, only)) {
+    if (only.empty()) m_values.emplace(m_graph);
     for (Diagnostic& problem : mergedProblems(fileProblems, analysis.lowered.diagnostics))
       m_problems[problem.node].push_back(std::move(problem));
   }
@@ -113,6 +123,14 @@ class Outline {
     addOps(m_document.pipeline(), -1);
     for (const DocumentOutput& output : m_document.outputs())
       add(endRow(output.id, translated("Output")), {output.from});
+    return std::move(m_rows);
+  }
+
+  std::vector<OutlineRow> rowsOf(const std::string& node) && {
+    if (m_document.findInput(node)) add(endRow(node, translated("Input")), {{.node = node}});
+    if (const DocumentOp* op = m_document.findOp(node)) addOp(*op, -1);
+    if (const DocumentOutput* output = m_document.findOutput(node))
+      add(endRow(node, translated("Output")), {output->from});
     return std::move(m_rows);
   }
 
@@ -164,7 +182,7 @@ class Outline {
 
   void addOutputs(OutlineRow& row, const std::vector<Endpoint>& makes) const {
     for (const Endpoint& output : makes) {
-      const Value* value = valueAt(m_graph, output);
+      const Value* value = m_values ? m_values->at(output) : valueAt(m_graph, output);
       if (!value) continue;
       const QString spec = formatSpec(value->spec);
       if (&output == &makes.front())
@@ -184,6 +202,7 @@ class Outline {
 
   const PipelineDocument& m_document;
   const Graph& m_graph;
+  std::optional<PortValues> m_values;  // where there are many rows
   const Facts m_facts;
   std::map<std::string, std::vector<Diagnostic>> m_problems;
   std::vector<OutlineRow> m_rows;
@@ -205,10 +224,24 @@ std::vector<OutlineRow> outlineOf(const PipelineDocument& document, const Analys
   return Outline(document, analysis, fileProblems, run).run();
 }
 
-std::vector<OutlineRow> outlineOf(const Session& session) {
+namespace {
+
+const RunRecord* shownRun(const Session& session) {
   const std::optional<LastRun>& run = session.results().lastRun();
-  const RunRecord* record = run && !run->isStale ? &run->record : nullptr;
-  return outlineOf(session.pipeline().document(), *session.plan().analysis(), session.pipeline().problems(), record);
+  return run && !run->isStale ? &run->record : nullptr;
+}
+
+}  // namespace
+
+std::vector<OutlineRow> outlineOf(const Session& session) {
+  return outlineOf(session.pipeline().document(), *session.plan().analysis(), session.pipeline().problems(),
+                   shownRun(session));
+}
+
+std::vector<OutlineRow> outlineOf(const Session& session, const std::string& node) {
+  return Outline(session.pipeline().document(), *session.plan().analysis(), session.pipeline().problems(),
+                 shownRun(session), node)
+      .rowsOf(node);
 }
 
 QString outputsText(const OutlineRow& row) {

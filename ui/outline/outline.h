@@ -44,6 +44,8 @@ std::vector<OutlineRow> outlineOf(const PipelineDocument& document, const Analys
 
 /// With the last run while it is about this pipeline.
 std::vector<OutlineRow> outlineOf(const Session& session);
+/// The rows of one node of the pipeline, found without those of the others.
+std::vector<OutlineRow> outlineOf(const Session& session, const std::string& node);
 
 /// Output tensors; each one but the first with its port.
 QString outputsText(const OutlineRow& row);

@@ -62,7 +62,8 @@ OutlinePanel::OutlinePanel(Session& session, const Theme& theme, QWidget* parent
   connect(m_filterEdit, &QLineEdit::textChanged, this, &OutlinePanel::applyFilter);
   connect(m_filterEdit, &QLineEdit::returnPressed, this, &OutlinePanel::goToFirst);
   auto* seen = new SeenRefresh(
-      *this, [&session] { return isLarge(session); }, [this] { refresh(); });
+      *this, [&session] { return isLarge(session); }, [this] { refresh(); },
+      [&session] { return session.plan().isAnalysing(); });
   connect(&session.pipeline(), &OpenPipeline::replaced, seen, &SeenRefresh::request);
   connect(&session.pipeline(), &OpenPipeline::changed, seen, [this, seen] {
     if (mayDiffer()) seen->request();

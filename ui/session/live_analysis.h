@@ -24,6 +24,8 @@ class LiveAnalysis {
                                         std::uint64_t settings, const std::stop_token& stop);
   /// See IncrementalAnalysis.
   std::optional<std::set<std::string>> changedOps() const;
+  std::shared_ptr<const KnownSavings> knownSavings() const { return m_analyses.knownSavings(); }
+  const PipelineDocument& document() const { return m_analyses.document(); }
 
  private:
   std::shared_ptr<const Analysis> shown(std::shared_ptr<const Analysis> analysis, const OptionsFor& optionsFor) const;

@@ -159,8 +159,12 @@ void LivePlan::restart() {
     if (stop.stop_requested()) return;
     auto analysis = analyzeChanges(*m_liveAnalysis, steps.takeChanges(), optionsFor, plans, stop);
     if (!analysis) return;
-    const auto post = [this, &steps, generation, analysis = std::move(analysis), ops = m_liveAnalysis->changedOps()] {
+    const PipelineDocument& planned = m_liveAnalysis->document();
+    NearPlan::Savings savings{{plans, planned.recipe(), planned.fusion()}, m_liveAnalysis->knownSavings()};
+    const auto post = [this, &steps, generation, analysis = std::move(analysis), ops = m_liveAnalysis->changedOps(),
+                       savings = std::move(savings)] {
       steps.noteAnalysis(ops);
+      if (generation == m_generation) m_nearPlan->noteAnalysis(generation, analysis, savings);
       accept(generation, analysis);
     };
     QMetaObject::invokeMethod(this, post, Qt::QueuedConnection);
@@ -173,7 +177,6 @@ void LivePlan::accept(quint64 generation, std::shared_ptr<const Analysis> analys
   if (generation != m_generation) return;
   std::shared_ptr<const Analysis> earlier = std::exchange(m_analysis, std::move(analysis));
   m_analysedGeneration = generation;
-  m_nearPlan->noteAnalysis(generation, m_analysis);
   m_results.setDifferingSteps(*m_analysis);
   PlanSteps& steps = PlanSteps::of(*this);
   steps.noteShown();

@@ -8,12 +8,18 @@
 
 namespace fuseline::ui {
 
-SeenRefresh::SeenRefresh(QWidget& pane, std::function<bool()> isCostly, std::function<void()> refresh)
-    : QObject(&pane), m_pane(pane), m_isCostly(std::move(isCostly)), m_refresh(std::move(refresh)) {
+SeenRefresh::SeenRefresh(QWidget& pane, std::function<bool()> isCostly, std::function<void()> refresh,
+                         std::function<bool()> isOutdated)
+    : QObject(&pane),
+      m_pane(pane),
+      m_isCostly(std::move(isCostly)),
+      m_refresh(std::move(refresh)),
+      m_isOutdated(std::move(isOutdated)) {
   constexpr int kPauseMs = 150;
   m_pause.setSingleShot(true);
   m_pause.setInterval(kPauseMs);
   connect(&m_pause, &QTimer::timeout, this, [this] {
+    if (m_isOutdated()) return m_pause.start();
     if (isSeen()) refreshIfBehind();
   });
   pane.installEventFilter(this);

@@ -13,7 +13,10 @@ class SeenRefresh : public QObject {
  public:
   /// The pane owns it.
   /// isCostly: whether a refresh takes long enough to wait with it.
-  SeenRefresh(QWidget& pane, std::function<bool()> isCostly, std::function<void()> refresh);
+  /// isOutdated: whether what would be shown is about to be replaced; a costly refresh waits for that.
+  SeenRefresh(
+      QWidget& pane, std::function<bool()> isCostly, std::function<void()> refresh,
+      std::function<bool()> isOutdated = [] { return false; });
 
   /// Refreshes at once, unless that is costly: then after a moment without other requests, so that edits do not wait
   /// for panes, and if nothing of the pane can be seen in its window, when it is painted.
@@ -29,6 +32,7 @@ class SeenRefresh : public QObject {
   QWidget& m_pane;
   std::function<bool()> m_isCostly;
   std::function<void()> m_refresh;
+  std::function<bool()> m_isOutdated;
   bool m_isBehind = false;
   QTimer m_pause;
 };

@@ -78,6 +78,7 @@ constexpr auto kKeepRunsKey = "run/keepsRuns";
 constexpr auto kFoldersKey = "session/folders";
 constexpr auto kGeometryKey = "window/geometry";
 constexpr auto kStateKey = "window/state";
+constexpr int kPalettePauseMs = 500;  // after an edit of a large pipeline
 
 }  // namespace
 
@@ -256,10 +257,14 @@ void MainWindow::connectSession() {
 void MainWindow::connectPanes() {
   auto& palette = m_panes->get<PalettePanel>();
   const auto showBlocks = [this, &palette] { palette.showBlocks(m_session.pipeline().document()); };
-  connect(&m_session.pipeline(), &OpenPipeline::changed, &palette, [this, showBlocks] {
+  auto* const pause = new QTimer(&palette);
+  pause->setSingleShot(true);
+  pause->setInterval(kPalettePauseMs);
+  connect(pause, &QTimer::timeout, &palette, showBlocks);
+  connect(&m_session.pipeline(), &OpenPipeline::changed, &palette, [this, pause, showBlocks] {
     const auto& edits = LastEdits::of(m_session.pipeline());
     if (edits && !extentOf(*edits).changesMore) return;
-    isLarge(m_session) ? QTimer::singleShot(0, this, showBlocks) : showBlocks();  // after the canvas
+    isLarge(m_session) ? pause->start() : showBlocks();
   });
   showBlocks();
   connect(&palette, &PalettePanel::activated, m_scene,

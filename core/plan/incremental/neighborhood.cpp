@@ -28,10 +28,15 @@ void addOwners(const Graph& graph, const std::vector<NodeId>& nodes, std::set<st
 
 /// With all ops of the chains that were tried there, which may be long.
 std::vector<NodeId> withChains(const Analysis& analysis, std::vector<NodeId> nodes) {
+  if (nodes.empty()) return nodes;
   std::vector<bool> isNear(analysis.graph().nodes().size(), false);
   for (const NodeId id : nodes) isNear[static_cast<std::size_t>(id)] = true;
+  const auto [first, last] = std::ranges::minmax(nodes);  // most of a large graph is outside
+  const auto isAmongNodes = [&, first = first, last = last](NodeId id) {
+    return id >= first && id <= last && isNear[static_cast<std::size_t>(id)];
+  };
   for (const Attempt& attempt : analysis.report.attempts)
-    if (std::ranges::any_of(attempt.nodes, [&](NodeId id) { return isNear[static_cast<std::size_t>(id)]; }))
+    if (std::ranges::any_of(attempt.nodes, isAmongNodes))
       nodes.insert(nodes.end(), attempt.nodes.begin(), attempt.nodes.end());
   return nodesAround(analysis.graph(), nodes, 0);
 }

@@ -100,7 +100,9 @@ class FileTypes(unittest.TestCase):
 
     def test_have_ending_icon_and_parent(self):
         for name, each in self.types().items():
-            self.assertEqual(TYPES[name], each.find(f"{MIME}glob").get("pattern"))
+            patterns = {glob.get("pattern"): int(glob.get("weight", "50")) for glob in each.findall(f"{MIME}glob")}
+            self.assertEqual({TYPES[name], f"{TYPES[name]}.json"}, set(patterns))
+            self.assertGreater(patterns[f"{TYPES[name]}.json"], 50, "the glob of all JSON files has 50")
             self.assertEqual("application/json", each.find(f"{MIME}sub-class-of").get("type"))
             self.assertTrue((DESKTOP / f"{name.replace('/', '-')}.svg").is_file())
 

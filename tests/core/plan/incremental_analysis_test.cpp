@@ -206,6 +206,35 @@ RC_GTEST_PROP(IncrementalAnalysis, AReportThatIsSplicedIsTheCompleteOne, ()) {
   if (near) RC_ASSERT(textAbout(near->window, near->ops) == textAbout(*next, near->ops));
 }
 
+/// A second output, of an op of the chain or of a branch, comes from elsewhere or goes.
+RC_GTEST_PROP(IncrementalAnalysis, FusionsAroundAnOutputThatGoesAreForetold, ()) {
+  IncrementalAnalysis analyses;
+  PipelineDocument document = randomBlocks(16);
+  const auto drawnOp = [&] { return document.ops()[*rc::gen::inRange<std::size_t>(0, document.ops().size())].id; };
+  const auto apply = [&](const Edit& edit) { RC_ASSERT(bool(applyEdit(document, edit))); };
+  const std::string op = drawnOp();
+  if (*rc::gen::arbitrary<bool>()) {
+    apply(AddOutput{{.id = "side", .from = {op, "y"}}});
+  } else {
+    apply(AddOp{{.id = "branch", .operation = *rc::gen::element("GELU", "MakeExtraOutput")}});
+    apply(AddWire{{{op, "y"}, {"branch", "x"}}});
+    apply(AddOutput{{.id = "side", .from = {"branch", "y"}}});
+  }
+  const auto before = analyses.next(document, {}, 0);
+  const Edit edit = *rc::gen::arbitrary<bool>()
+                        ? Edit(RemoveOutput{.id = "side"})
+                        : Edit(ReplaceOutput{.id = "side", .output = {.id = "side", .from = {drawnOp(), "y"}}});
+  apply(edit);
+  const auto next = analyses.after({edit}, always({}), 0);
+  RC_ASSERT(textOf(*next) == textOf(analyze(document)));
+  auto window = windowAround(extentOf({edit}), document, *before);
+  if (!window) return;
+  KnownSavings known;
+  const auto near = neighborhoodOf(std::move(*window), *before, {}, known);
+  RC_CLASSIFY(near.has_value());
+  if (near) RC_ASSERT(textAbout(near->window, near->ops) == textAbout(*next, near->ops));
+}
+
 /// Blocks of a norm, a linear layer and an activation.
 PipelineDocument longPipeline(int numBlocks) {
   PipelineDocument document;
@@ -249,6 +278,25 @@ TEST(IncrementalAnalysis, TheWindowAroundAnEditOfALongPipelineIsSmall) {
   EXPECT_FALSE(window->ops.contains("fc90"));
   EXPECT_FALSE(windowAround(extentOf({removal, SetFusion{}}), document, *before))
       << "switches may change fusions anywhere";
+}
+
+/// The layer that comes back is like the others, whose fusions were planned.
+TEST(IncrementalAnalysis, TheFusionsAroundAnEditNeedNoPlansThatTheWholeHas) {
+  IncrementalAnalysis analyses;
+  PipelineDocument document = longPipeline(100);
+  (void)analyses.next(document, {}, 0);
+  const Edit removal = removeOpWithWires(document, "act50", true);
+  const Result<Edit> inverse = applyEdit(document, removal);
+  ASSERT_TRUE(inverse);
+  const auto before = analyses.after({removal}, always({}), 0);
+  ASSERT_TRUE(applyEdit(document, *inverse));
+  auto window = windowAround(extentOf({*inverse}), document, *before);
+  ASSERT_TRUE(window);
+  KnownSavings known = *analyses.knownSavings();
+  const std::size_t numKnown = known.savings.size();
+  EXPECT_GT(numKnown, 0U);
+  ASSERT_TRUE(neighborhoodOf(std::move(*window), *before, {}, known));
+  EXPECT_EQ(known.savings.size(), numKnown);
 }
 
 /// Options whose kernels request a stop when they are asked about for that number of times.

@@ -26,8 +26,9 @@ NearPlan::NearPlan() : m_known(std::make_shared<KnownSavings>()) { m_pool.setMax
 
 NearPlan::~NearPlan() { m_pool.waitForDone(); }
 
-void NearPlan::noteAnalysis(quint64 generation, std::shared_ptr<const Analysis> analysis) {
+void NearPlan::noteAnalysis(quint64 generation, std::shared_ptr<const Analysis> analysis, Savings savings) {
   m_analysis = std::move(analysis);
+  m_savings = std::move(savings);
   std::erase_if(m_changes, [&](const auto& change) { return change.first <= generation; });
 }
 
@@ -47,12 +48,14 @@ void NearPlan::start(const PipelineDocument& document, AnalysisOptions options, 
   std::optional<EditedWindow> around = window(document);
   if (!around) return after();
   options.gains = {.decides = false};
-  m_pool.start([this, around = std::move(*around), earlier = m_analysis, options = std::move(options), settings, stop,
-                take = std::move(take), after = std::move(after)]() mutable {
+  m_pool.start([this, around = std::move(*around), earlier = m_analysis, savings = m_savings,
+                options = std::move(options), settings, stop, take = std::move(take),
+                after = std::move(after)]() mutable {
     if (stop.stop_requested()) return;
-    Choices choices{settings, around.document.recipe(), around.document.fusion()};
+    const Choices choices{settings, around.document.recipe(), around.document.fusion()};
     if (choices != std::exchange(m_choices, choices) || m_known->savings.size() > kMostSavings)
-      m_known = std::make_shared<KnownSavings>();
+      m_known = savings.choices == choices && savings.known ? std::make_shared<KnownSavings>(*savings.known)
+                                                            : std::make_shared<KnownSavings>();
     if (auto near = neighborhoodOf(std::move(around), *earlier, options, *m_known)) take(std::move(*near));
     after();
   });

@@ -29,8 +29,15 @@ class NearPlan {
 
   /// A change of the pipeline, or of what else the plan depends on, which has no edits.
   void noteChange(quint64 generation, const LastEdits::Edits& edits) { m_changes.emplace_back(generation, edits); }
+  /// Settings, recipe and switches of fusions.
+  using Choices = std::tuple<std::uint64_t, Json, Json>;
+  /// Savings of the fusions of an analysis with these choices.
+  struct Savings {
+    Choices choices;
+    std::shared_ptr<const KnownSavings> known;
+  };
   /// This analysis has all changes up to that one.
-  void noteAnalysis(quint64 generation, std::shared_ptr<const Analysis> analysis);
+  void noteAnalysis(quint64 generation, std::shared_ptr<const Analysis> analysis, Savings savings);
 
   /// Calls `take`, if the ops around the changes since the last analysis can be fused alone, then `after`: on the
   /// thread, or at once. settings: the same number as long as `options` are the same.
@@ -39,12 +46,11 @@ class NearPlan {
   void waitForDone() { m_pool.waitForDone(); }
 
  private:
-  using Choices = std::tuple<std::uint64_t, Json, Json>;  // settings, recipe and switches of fusions
-
   std::optional<EditedWindow> window(const PipelineDocument& document) const;
 
   std::shared_ptr<const Analysis> m_analysis;
   std::vector<std::pair<quint64, LastEdits::Edits>> m_changes;  // since that
+  Savings m_savings;                                            // of m_analysis
   std::shared_ptr<KnownSavings> m_known;                        // used by the thread alone
   Choices m_choices;                                            // of those
   QThreadPool m_pool;
