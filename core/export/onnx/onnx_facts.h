@@ -63,6 +63,8 @@ class OnnxFactSymbols {
   const std::set<std::string>& literals() const { return m_literals; }
   /// Replaces the general default extent for a symbol of the model, unless one was given.
   void setDefault(const std::string& symbol, std::int64_t value);
+  /// From now on the symbol is its default.
+  void useDefault(const std::string& symbol) { learn(symbol, m_defaults.at(symbol)); }
 
  private:
   OnnxExtent known(const std::string& symbol) const;

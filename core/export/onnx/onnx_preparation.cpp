@@ -10,6 +10,7 @@
 #include "core/export/onnx/onnx_slices.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -106,6 +107,7 @@ void OnnxPreparation::prepare(const std::set<std::string>& asNumbers) {
   do {
     inferUntilKnown();
   } while (takeBranches(false) || takeBranches(true));
+  setComputedDefaults();
   const auto lookup = [this](const std::string& tensor) { return find(tensor); };
   joinSlices(m_graph, lookup, m_opset);
   unflattenLayers(m_graph, lookup);
@@ -162,6 +164,46 @@ OnnxFact OnnxPreparation::inputFact(const ::onnx::ValueInfoProto& input) {
 void OnnxPreparation::setBatchDefault(const OnnxExtent& batch, const ::onnx::TypeProto::Tensor& type) {
   const std::optional<std::string> symbol = batch.singleSymbol();
   if (symbol && literalName(type, 0) == "B") m_symbols.setDefault(*symbol, 1);
+}
+
+std::set<std::string> OnnxPreparation::symbolsOfInputs() const {
+  std::set<std::string> symbols;
+  for (const ::onnx::ValueInfoProto& input : m_graph.input())
+    if (const OnnxFact* const fact = find(input.name()); fact && fact->shape)
+      for (const OnnxExtent& extent : *fact->shape)
+        std::ranges::copy(extent.symbols(), std::inserter(symbols, symbols.end()));
+  return symbols;
+}
+
+namespace {
+
+/// The same tensor, with symbols and with numbers.
+void learnDefaults(const OnnxFact& fact, const OnnxFact& inNumbers, const std::set<std::string>& known,
+                   OnnxFactSymbols& symbols) {
+  if (!fact.shape || !inNumbers.shape || inNumbers.shape->size() != fact.shape->size()) return;
+  for (std::size_t axis = 0; axis < fact.shape->size(); ++axis) {
+    const std::optional<std::string> symbol = (*fact.shape)[axis].singleSymbol();
+    const std::optional<std::int64_t> number = (*inNumbers.shape)[axis].number();
+    if (symbol && number && !known.contains(*symbol)) symbols.setDefault(*symbol, *number);
+  }
+}
+
+}  // namespace
+
+/// An extent that no polynomial of the inputs' symbols equals, such as min(S, 64), is a symbol of its own. Another pass
+/// over the graph, with numbers, finds its default.
+void OnnxPreparation::setComputedDefaults() {
+  const std::set<std::string> ofInputs = symbolsOfInputs();
+  const auto isOfInputs = [&](const auto& symbol) { return ofInputs.contains(symbol.first); };
+  if (std::ranges::all_of(m_symbols.defaults(), isOfInputs)) return;
+  OnnxFactSymbols symbols = m_symbols;
+  Facts facts = std::move(m_facts);
+  for (const std::string& symbol : ofInputs) m_symbols.useDefault(symbol);
+  inferUntilKnown();
+  for (const auto& [tensor, fact] : facts)
+    if (const OnnxFact* const inNumbers = find(tensor)) learnDefaults(fact, *inNumbers, ofInputs, symbols);
+  m_symbols = std::move(symbols);
+  m_facts = std::move(facts);
 }
 
 void OnnxPreparation::inferNodes(const ::onnx::GraphProto& graph) {

@@ -43,6 +43,8 @@ class OnnxPreparation {
   OnnxFact inputFact(const ::onnx::ValueInfoProto& input);
   void setBatchDefault(const OnnxExtent& batch, const ::onnx::TypeProto::Tensor& type);
   void inferUntilKnown();
+  std::set<std::string> symbolsOfInputs() const;
+  void setComputedDefaults();
   void inferNodes(const ::onnx::GraphProto& graph);
   void inferNode(const ::onnx::NodeProto& node);
   void inferBranches(const ::onnx::NodeProto& node, std::vector<OnnxFact>& outputs);

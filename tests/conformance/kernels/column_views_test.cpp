@@ -1,11 +1,17 @@
 // Split and Concat without copies: what plans launch, and that strided reads and writes give the same results.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
+#include "core/numerics/random.h"
+#include "core/runtime/bindings.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/support/attention_layers.h"
 #include "tests/support/compare.h"
 #include "tests/support/run_plan.h"
 
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace fuseline::testing {
@@ -127,6 +133,64 @@ TEST(ColumnViews, GiveTheSameBitsAsCopies) {
             runPlan(layer.graph, makePlan(layer.graph, report, {.keepIntermediates = true}), backend);
         EXPECT_TRUE(runPlan(layer.graph, report, backend) == copied) << dtypeName(dtype) << toString(layer.plan);
       }
+  }
+}
+
+/// Outputs, weighted by the gradients that they are given.
+double lossOf(const RunResults& results, const std::map<std::string, std::vector<double>>& given) {
+  double loss = 0.0;
+  for (const auto& [name, values] : results)
+    if (const auto weights = given.find("grad." + name); weights != given.end())
+      loss = std::inner_product(values.begin(), values.end(), weights->second.begin(), loss);
+  return loss;
+}
+
+std::vector<double> randomDirection(std::size_t count, const std::string& name) {
+  std::vector<double> direction(count);
+  RandomStream(7, name).uniforms(0, direction);
+  for (double& each : direction) each = 2.0 * each - 1.0;
+  return direction;
+}
+
+/// The loss changes along a random direction of each tensor as its gradient says.
+std::string firstWrongGradient(const Graph& graph, const Plan& plan, const std::shared_ptr<Backend>& backend) {
+  constexpr double kStep = 1.0 / 64.0, kTolerance = 0.02;
+  const NamedTensors drawn = *makeBindings(graph, 1);
+  std::map<std::string, std::vector<double>> given;
+  for (const auto& [name, tensor] : drawn) given[name] = tensor.toDoubles();
+  const RunResults results = runPlan(graph, plan, backend);
+  for (const auto& [name, values] : given) {
+    const auto gradient = results.find("grad." + name);
+    if (gradient == results.end()) continue;
+    const std::vector<double> direction = randomDirection(values.size(), name);
+    const auto lossAt = [&](double distance) {
+      NamedTensors moved = drawn;
+      for (auto& [other, tensor] : moved) {
+        if (other != name) continue;
+        std::vector<double> at = values;
+        for (std::size_t i = 0; i < at.size(); ++i) at[i] += distance * direction[i];
+        tensor = Tensor::fromDoubles(tensor.spec, at);
+      }
+      return lossOf(runPlan(graph, plan, backend, 1, moved), given);
+    };
+    const double measured = (lossAt(kStep) - lossAt(-kStep)) / (2.0 * kStep);
+    const std::vector<double>& g = gradient->second;
+    const double expected = std::inner_product(g.begin(), g.end(), direction.begin(), 0.0);
+    const double size = std::sqrt(std::inner_product(g.begin(), g.end(), g.begin(), 0.0));
+    if (!(std::abs(measured - expected) <= kTolerance * size))
+      return fmt::format("{}: {} along the direction, {} by the gradient of norm {}", name, measured, expected, size);
+  }
+  return "";
+}
+
+TEST(ColumnViews, HaveTheGradientsOfFiniteDifferences) {
+  for (const AttentionLayer& layer :
+       {llamaAttention(), qwen3Attention(), gpt2Attention(), joinedLinears(), splitNorms(), latentAttention()}) {
+    const Graph graph = chain(DType::F32, {9, 2, 16}, layer.links);
+    const FusionReport fused = std::move(*fuse(graph, {.capabilities = capabilitiesOf(cpuWith(2))}));
+    for (const FusionReport& report : {fused, unfused(graph)})
+      for (const auto& backend : {makeReferenceBackend(), cpuWith(2)})
+        EXPECT_EQ(firstWrongGradient(graph, makePlan(graph, report), backend), "") << layer.name;
   }
 }
 

@@ -246,6 +246,32 @@ TEST(OnnxBranches, AreTakenByWhatIsKnownOfShapes) {
   EXPECT_EQ(std::ranges::count(typesOfNodes(prepared.graph()), std::string("Relu")), 0);
 }
 
+// ---- extents of their own
+
+/// min(S, 64) of the columns of x: no polynomial of S.
+std::int64_t columnsOfSlice(std::int64_t S) {
+  OnnxFile model = modelWithOpset();
+  OnnxNodes& graph = *model.mutable_graph();
+  declareInput(graph, "x", kFloat, {"B", "S"});
+  addIntegers(graph, "zero", {0});
+  addIntegers(graph, "one", {1});
+  addIntegers(graph, "most", {64});
+  appendNode(graph, "Shape", {"x"}, {"shape"});
+  appendNode(graph, "Gather", {"shape", "one"}, {"columns"});
+  appendNode(graph, "Min", {"columns", "most"}, {"end"});
+  appendNode(graph, "Slice", {"x", "zero", "end", "one"}, {"y"});
+  OnnxPreparation prepared(model, {{"S", S}});
+  prepared.prepare();
+  for (const auto& value : prepared.graph().value_info())
+    if (value.name() == "y") return prepared.symbols().at(value.type().tensor_type().shape().dim(1).dim_param());
+  return 0;
+}
+
+TEST(OnnxPreparation, ComputesDefaultsThatFollowFromThoseOfInputs) {
+  EXPECT_EQ(columnsOfSlice(6), 6);
+  EXPECT_EQ(columnsOfSlice(100), 64);
+}
+
 // ---- slices
 
 struct Part {
