@@ -98,7 +98,8 @@ class ProgramRegistry final : public BackendRegistry {
   }
 
   Capabilities capabilities(std::string_view deviceId) const override {
-    return isGpu(deviceId) ? cuda().capabilities(deviceId) : BackendRegistry::capabilities(deviceId);
+    const bool isOfCuda = isGpu(deviceId) || parseCapability(deviceId);
+    return isOfCuda ? cuda().capabilities(deviceId) : BackendRegistry::capabilities(deviceId);
   }
 
  private:

@@ -72,7 +72,7 @@ struct Device {
 
 Result<Device> deviceFor(const std::string& name, const BackendRegistry& registry) {
   if (isPlannedArchitecture(name))
-    return Device{plannedCapabilities(registry.capabilities("cuda")), parseCapability(name)};
+    return Device{plannedCapabilities(registry.capabilities(name)), parseCapability(name)};
   Result<std::shared_ptr<Backend>> backend = registry.open(name);
   if (!backend)
     return Error{

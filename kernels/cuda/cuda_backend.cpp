@@ -7,6 +7,7 @@
 #include "kernels/cuda/attention/cudnn_graphs.h"
 #include "kernels/cuda/catalog.h"
 #include "kernels/cuda/collective/nccl_communicator.h"
+#include "kernels/cuda/copy_cost.h"
 #include "kernels/cuda/elementwise/nvrtc_compiler.h"
 #include "kernels/cuda/elementwise/program_cache.h"
 #include "kernels/cuda/elementwise/program_sources.h"
@@ -21,7 +22,6 @@
 #include "kernels/cuda/machine/recipe_probe.h"
 #include "kernels/cuda/memory/cache_filler.h"
 #include "kernels/cuda/memory/stream_transfer.h"
-#include "kernels/cuda/quantize/copy_cost.h"
 #include "kernels/cuda/quantize/step_amaxes.h"
 #include "kernels/cuda/stream/event_clock.h"
 #include "kernels/cuda/stream/graph_capture.h"
@@ -205,6 +205,7 @@ class CudaBackend final : public Backend {
                  .amaxes = &m_amaxes};
     m_gemms = makeGemms(m_context, m_info.name);
     m_context.gemms = m_gemms.get();
+    m_context.timer = m_gemms.get();
     m_context.graphs = m_graphs.get();
   }
 
@@ -215,7 +216,9 @@ class CudaBackend final : public Backend {
 
   const DeviceInfo& device() const override { return m_info; }
   Verdict supports(const KernelQuery& query) const override { return supportsStep(query); }
-  Saving extraCost(const Plan& plan, const Step& step) const override { return extraCostOf(plan, step); }
+  Saving extraCost(const Plan& plan, const Step& step) const override {
+    return extraCostOf(plan, step, clusterLimitsOf(m_context.capability, m_context.maxSharedBytes));
+  }
 
   /// As its library says, where there is one. A capability that is too low says more than the library's refusal.
   Verdict multiplies(const Recipe& recipe) override {

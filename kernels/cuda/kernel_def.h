@@ -34,6 +34,7 @@ struct DeviceContext {
   /// bounds the workspace, and is enough to keep a GPU busy.
   std::size_t maxScoreBytes = std::size_t{256} << 20U;
   GemmLibrary* gemms = nullptr;
+  StepTimer* timer = nullptr;           // null: nothing is timed
   GraphLibrary* graphs = nullptr;       // of attention; null: there is none
   ProgramCompiler* programs = nullptr;  // null: elementwise programs are interpreted
   /// Waits for all launches, then copies. Throws during capture.

@@ -3,9 +3,10 @@
 #include "kernels/cuda/module.h"
 
 #include "kernels/cuda/catalog.h"
+#include "kernels/cuda/copy_cost.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/machine/discovery.h"
-#include "kernels/cuda/quantize/copy_cost.h"
+#include "kernels/cuda/support/gpu_target.h"
 
 #include <fmt/format.h>
 
@@ -21,13 +22,19 @@ class CudaRegistry final : public BackendRegistry {
 
   std::vector<DeviceStatus> devices() const override { return m_devices; }
   Result<std::shared_ptr<Backend>> open(std::string_view deviceId) const override;
-  Capabilities capabilities(std::string_view /*deviceId*/) const override {
+  Capabilities capabilities(std::string_view deviceId) const override {
     Capabilities capabilities = supportsStep;
-    capabilities.extraCost = extraCostOf;
+    const ClusterLimits clusters = plannedClusterLimits(capabilityOf(deviceId));
+    capabilities.extraCost = [clusters](const Plan& plan, const Step& step) {
+      return extraCostOf(plan, step, clusters);
+    };
     return capabilities;
   }
 
  private:
+  /// deviceId: an architecture or a device; the oldest GPU for others.
+  ComputeCapability capabilityOf(std::string_view deviceId) const;
+
   std::vector<DeviceStatus> m_devices;
 };
 
@@ -45,6 +52,13 @@ std::string_view meant(std::string_view deviceId, const std::vector<DeviceStatus
   if (deviceId != "cuda") return deviceId;
   const auto able = std::ranges::find_if(devices, [](const DeviceStatus& device) { return bool(device.canRun); });
   return (able == devices.end() ? devices.front() : *able).info.id;
+}
+
+ComputeCapability CudaRegistry::capabilityOf(std::string_view deviceId) const {
+  if (const auto planned = parseCapability(deviceId)) return *planned;
+  const std::string_view wanted = meant(deviceId, m_devices);
+  const auto found = std::ranges::find_if(m_devices, [&](const DeviceStatus& d) { return d.info.id == wanted; });
+  return found == m_devices.end() ? kOldestGpu : parseCapability(found->info.architecture).value_or(kOldestGpu);
 }
 
 Result<std::shared_ptr<Backend>> CudaRegistry::open(std::string_view deviceId) const {

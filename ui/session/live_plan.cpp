@@ -79,7 +79,8 @@ AnalysisOptions LivePlan::options() const {
   options.lowering.optimizer = m_setup.optimizer();
   options.place = rankPlace(m_setup.spec(), !plannedDevice().isGpu() && m_setup.planTarget() == PlanTarget());
   if (m_setup.planTarget().architecture.empty()) return options;
-  options.capabilities = m_capabilitiesOf ? plannedCapabilities(m_capabilitiesOf("cuda")) : Capabilities();
+  options.capabilities =
+      m_capabilitiesOf ? plannedCapabilities(m_capabilitiesOf(m_setup.planTarget().architecture)) : Capabilities();
   options.capability = parseCapability(m_setup.planTarget().architecture);
   return options;
 }

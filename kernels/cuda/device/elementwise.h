@@ -80,7 +80,7 @@ __device__ void storeOperand(const Operand& to, const Grid& grid, const Position
 /// Sums over the lanes whose indices differ in the bits below `width`, a power of two up to the warp size. All lanes
 /// call it.
 inline __device__ float sumOverLanes(float value, int width) {
-  for (int offset = width / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
+  for (int offset = 1; offset < width; offset *= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
   return value;
 }
 

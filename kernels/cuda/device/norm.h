@@ -289,6 +289,13 @@ inline __device__ float divisorOf(const NormProblem& problem) {
   return problem.kind == NormKind::L2 ? 1.0f : static_cast<float>(problem.cols);
 }
 
+inline __device__ float meanOf(const NormProblem& problem, float sum) { return sum / static_cast<float>(problem.cols); }
+
+/// squares: sum of the squared distances from the mean
+inline __device__ float rstdOf(const NormProblem& problem, float squares) {
+  return 1.0f / sqrtf(squares / divisorOf(problem) + problem.eps);
+}
+
 /// All threads of the row call it.
 template <class Share, class Row>
 __device__ RowFactors measureRow(const NormProblem& problem, Row& row) {
@@ -301,7 +308,7 @@ __device__ RowFactors measureRow(const NormProblem& problem, Row& row) {
       for (int v = 0; v < kVector; ++v) sum[0] += x[v];
     });
     sumOverRow<Share::kRowThreads>(sum);
-    factors.mean = sum[0] / static_cast<float>(problem.cols);
+    factors.mean = meanOf(problem, sum[0]);
   }
   float squares[1] = {};
   row.forEach([&](std::int64_t col, const float(&x)[kVector]) {
@@ -311,7 +318,7 @@ __device__ RowFactors measureRow(const NormProblem& problem, Row& row) {
         squares[0] = fmaf(x[v] - factors.mean, x[v] - factors.mean, squares[0]);
   });
   sumOverRow<Share::kRowThreads>(squares);
-  factors.rstd = 1.0f / sqrtf(squares[0] / divisorOf(problem) + problem.eps);
+  factors.rstd = rstdOf(problem, squares[0]);
   return factors;
 }
 

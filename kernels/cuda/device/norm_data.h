@@ -63,6 +63,17 @@ struct NormBackward {
   bool hasSharedSums = false;  // the sums are added in shared memory: the launch decides
 };
 
+/// How the blocks of a cluster share tiles of whole rows: block b has tiles b, b + blocks, b + 2 blocks ...
+struct NormCluster {
+  static constexpr int kTileSide = 128;
+  int blocks = 0;
+  int tiles = 0;  // of a block, at most
+  /// Sums of a row's elements that a block has. A thread of the kernel for rows adds two packets of a row, which lie in
+  /// tiles i and i + chains of a block: the order of additions, and so the sum, is the same.
+  int chains = 0;
+  int sharedBytes = 0;  // of a block
+};
+
 /// How the threads of a block share rows: each warp has a row, or all of them share one, and a thread keeps
 /// kHeldPackets packets of eight columns in registers. With kHeldPackets = 0 a row may have any length, and is read
 /// again for every sum. With kIsShifted_ it may also be no whole packets: a thread has the packets of memory, and rows

@@ -63,6 +63,12 @@ std::size_t CublasLtChooser::chooseWay(const GemmProblem& problem, std::span<Gem
   return keptOr(m_cache, key, ways.size(), [&] { return timeWays(problem, ways, stream); });
 }
 
+std::size_t CublasLtChooser::chooseWay(const TimedStep& step, Stream stream) {
+  const std::lock_guard lock(m_mutex);
+  if (!m_isTimed) return 0;
+  return keptOr(m_cache, step.key, step.workspaceBytes.size(), [&] { return timeStep(step, stream); });
+}
+
 std::optional<CublasLtCandidate> CublasLtChooser::recall(const CublasLtProduct& product, const std::string& key) {
   const std::optional<KeptAlgorithm> kept = m_cache.find(key);
   if (!kept) return std::nullopt;

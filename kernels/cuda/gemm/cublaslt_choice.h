@@ -26,6 +26,7 @@ class CublasLtChooser {
   std::vector<CublasLtCandidate> choose(CublasLtProduct& product);
   /// The implementation that solves the problem: the one that is kept, the fastest, or the first.
   std::size_t chooseWay(const GemmProblem& problem, std::span<Gemm* const> ways, Stream stream);
+  std::size_t chooseWay(const TimedStep& step, Stream stream);
 
  private:
   std::optional<CublasLtCandidate> recall(const CublasLtProduct& product, const std::string& key);

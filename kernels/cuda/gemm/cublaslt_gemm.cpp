@@ -117,6 +117,9 @@ class CublasLtGemms final : public GemmLibrary {
   std::size_t fastest(const GemmProblem& problem, std::span<Gemm* const> ways) override {
     return m_opened ? m_opened->chooser.chooseWay(withPolicy(problem), ways, m_stream) : 0;
   }
+  std::size_t fastest(const TimedStep& step) override {
+    return start() ? m_opened->chooser.chooseWay(step, m_stream) : 0;
+  }
 
  private:
   static Error refused(const Verdict& verdict, const GemmProblem& problem) {

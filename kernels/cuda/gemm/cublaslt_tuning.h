@@ -15,5 +15,7 @@ namespace fuseline::cuda {
 AlgorithmChoice timeCandidates(CublasLtProduct& product, std::span<const CublasLtCandidate> candidates);
 /// The same for GEMMs including their passes. stream: theirs.
 AlgorithmChoice timeWays(const GemmProblem& problem, std::span<Gemm* const> ways, Stream stream);
+/// The same for the implementations of a step.
+AlgorithmChoice timeStep(const TimedStep& step, Stream stream);
 
 }  // namespace fuseline::cuda

@@ -220,6 +220,7 @@ class GemmsWithPasses final : public GemmLibrary {
   }
 
   std::size_t maxWorkspaceBytes() const override { return m_library->maxWorkspaceBytes(); }
+  std::size_t fastest(const TimedStep& step) override { return m_library->fastest(step); }
 
  private:
   /// By the first of the reduced problems that the library takes.

@@ -7,6 +7,7 @@
 #include "core/tensor/quantized_form.h"
 #include "kernels/common/matrix_storage.h"
 #include "kernels/cuda/stream/stream.h"
+#include "kernels/cuda/support/timed_step.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -139,9 +140,9 @@ class GroupedGemm {
   virtual void multiply(std::span<const GroupGemm> groups, std::byte* workspace, Stream stream) = 0;
 };
 
-class GemmLibrary {
+/// Keeps the choices for steps with its own.
+class GemmLibrary : public StepTimer {
  public:
-  virtual ~GemmLibrary() = default;
   /// Errors: the library cannot solve it, or is not there; a sentence.
   virtual Result<std::unique_ptr<Gemm>> prepare(const GemmProblem& problem) = 0;
   /// problem: of the rows of all groups together. Errors: the library has no such GEMM; a sentence.
@@ -153,6 +154,7 @@ class GemmLibrary {
   virtual std::size_t maxWorkspaceBytes() const = 0;
   /// The fastest of several implementations on this device; the first if they are not timed.
   virtual std::size_t fastest(const GemmProblem& /*problem*/, std::span<Gemm* const> /*ways*/) { return 0; }
+  std::size_t fastest(const TimedStep& /*step*/) override { return 0; }
 };
 
 }  // namespace fuseline::cuda

@@ -1,5 +1,5 @@
-// Alternates sample operands, so that a launch does not find its own in the L2 cache, and records events around some
-// launches.
+// Alternates sample operands of GEMMs, so that a launch does not find its own in the L2 cache, and records events
+// around some launches. A step finds its operands there as it does in a plan.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/gemm_timer.h"
 
@@ -119,13 +119,35 @@ class SampleMemory {
   std::size_t m_set = 0;
 };
 
-class GemmTimer final : public CandidateTimer {
+/// Operands and workspace of a step.
+class StepMemory {
  public:
-  GemmTimer(const GemmProblem& problem, std::size_t workspaceBytes, GemmLaunch launch, Stream stream)
-      : m_launch(std::move(launch)),
-        m_memory(problem, workspaceBytes, stream),
-        m_stream(stream),
-        m_clock(makeEventClock(selectedDevice(), m_stream, 2)) {}
+  StepMemory(const TimedStep& step, Stream stream) : m_arena(sizeOf(step)) {
+    check(cudaMemsetAsync(m_arena.data(), 0, sizeOf(step), stream), "fill memory for timing");
+    std::byte* data = m_arena.data();
+    for (const std::size_t bytes : step.operandBytes)
+      m_operands.push_back(bytes > 0 ? std::exchange(data, data + aligned(bytes)) : nullptr);
+    m_workspace = data;
+  }
+  Pointers operands() const { return m_operands; }
+  std::byte* workspace() const { return m_workspace; }
+
+ private:
+  static std::size_t sizeOf(const TimedStep& step) {
+    std::size_t bytes = *std::ranges::max_element(step.workspaceBytes);
+    for (const std::size_t operand : step.operandBytes) bytes += aligned(operand);
+    return bytes;
+  }
+
+  Arena m_arena;
+  std::vector<std::byte*> m_operands;
+  std::byte* m_workspace = nullptr;
+};
+
+class LaunchTimer final : public CandidateTimer {
+ public:
+  LaunchTimer(std::function<void(std::size_t candidate)> launch, Stream stream)
+      : m_launch(std::move(launch)), m_stream(stream), m_clock(makeEventClock(selectedDevice(), m_stream, 2)) {}
 
   std::optional<double> timeNs(std::size_t candidate) override {
     load(candidate);
@@ -133,9 +155,9 @@ class GemmTimer final : public CandidateTimer {
     const int numLaunches = launchesOfASample();
     m_clock->takeHeadStart(kHeadStart);
     m_clock->mark(0);
-    for (int i = 0; i < numLaunches; ++i) m_launch(candidate, m_memory.next(), m_memory.workspace());
+    for (int i = 0; i < numLaunches; ++i) m_launch(candidate);
     m_clock->mark(1);
-    check(cudaStreamSynchronize(m_stream), "multiply");
+    check(cudaStreamSynchronize(m_stream), "run what is timed");
     const double launchNs = m_clock->nanosecondsBetween(0, 1) / numLaunches;
     m_shortestNs = std::min(m_shortestNs, launchNs);
     m_spent += Clock::now() - begin;
@@ -150,14 +172,13 @@ class GemmTimer final : public CandidateTimer {
   /// The first launch of a kernel brings its code to the GPU.
   void load(std::size_t candidate) {
     if (!m_loaded.insert(candidate).second) return;
-    m_launch(candidate, m_memory.next(), m_memory.workspace());
-    check(cudaStreamSynchronize(m_stream), "multiply");
+    m_launch(candidate);
+    check(cudaStreamSynchronize(m_stream), "run what is timed");
   }
 
   int launchesOfASample() const { return static_cast<int>(std::clamp(kSampleNs / m_shortestNs, 1.0, kMaxLaunches)); }
 
-  GemmLaunch m_launch;
-  SampleMemory m_memory;
+  std::function<void(std::size_t candidate)> m_launch;
   Stream m_stream;
   std::unique_ptr<DeviceClock> m_clock;
   double m_shortestNs = kSampleNs;
@@ -169,7 +190,18 @@ class GemmTimer final : public CandidateTimer {
 
 std::unique_ptr<CandidateTimer> makeGemmTimer(const GemmProblem& problem, std::size_t workspaceBytes, GemmLaunch launch,
                                               Stream stream) {
-  return std::make_unique<GemmTimer>(problem, workspaceBytes, std::move(launch), stream);
+  const auto launchNext = [memory = std::make_shared<SampleMemory>(problem, workspaceBytes, stream),
+                           launch = std::move(launch)](std::size_t candidate) {
+    launch(candidate, memory->next(), memory->workspace());
+  };
+  return std::make_unique<LaunchTimer>(launchNext, stream);
+}
+
+std::unique_ptr<CandidateTimer> makeStepTimer(const TimedStep& step, Stream stream) {
+  const auto launch = [memory = std::make_shared<StepMemory>(step, stream), launch = step.launch](std::size_t way) {
+    launch(way, memory->operands(), memory->workspace());
+  };
+  return std::make_unique<LaunchTimer>(launch, stream);
 }
 
 }  // namespace fuseline::cuda

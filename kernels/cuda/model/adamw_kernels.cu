@@ -22,6 +22,8 @@ using namespace device;
 constexpr int kAdamWVector = 4;
 /// Enough threads to hide the latency of memory; each has several packets of a large parameter.
 constexpr std::int64_t kAdamWBlocksPerMultiprocessor = 8;
+/// Limited by registers: without a number the compiler fits six on GPUs of 8.0, and spills some.
+constexpr int kAdamWBlocksAtOnce = 5;
 
 /// Parameters of a kernel are at most 4 KiB.
 struct AdamWBatch {
@@ -62,7 +64,7 @@ __device__ void updatePacket(const AdamWTask& task, std::int64_t first, const Ad
 }
 
 /// gridDim: (blocks, 1, tasks)
-__global__ void __launch_bounds__(kBlockThreads)
+__global__ void __launch_bounds__(kBlockThreads, kAdamWBlocksAtOnce)
     updateParameters(const __grid_constant__ AdamWBatch batch, const __grid_constant__ AdamWTerms<float> terms,
                      const AdamWCorrections<float>* corrections) {
   const AdamWTask& task = batch.tasks[blockIdx.z];

@@ -94,8 +94,18 @@ __device__ void normalizeRows(const NormForward& norm, bool isResultWanted, Besi
   besides.template finish<Share::kThreads>(runningThread());
 }
 
+/// Blocks of forward that a multiprocessor has registers for. On GPUs of 8.0 the code for any elements and any rows
+/// spills in a third of them.
 template <class Share, class Elements>
-__global__ void __launch_bounds__(Share::kThreads, kForwardBlocksAtOnce<Share>)
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 860
+constexpr int kForwardBlocks =
+    !std::is_same_v<Elements, AnyElements> || !Share::kIsShifted ? kForwardBlocksAtOnce<Share> : 512 / Share::kThreads;
+#else
+constexpr int kForwardBlocks = kForwardBlocksAtOnce<Share>;
+#endif
+
+template <class Share, class Elements>
+__global__ void __launch_bounds__(Share::kThreads, (kForwardBlocks<Share, Elements>))
     normForward(const __grid_constant__ NormForward wanted) {
   const NormForward norm = Elements::known(wanted);
   RowAmax besides(norm.problem.y, norm.amax);

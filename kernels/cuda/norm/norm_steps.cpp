@@ -3,11 +3,14 @@
 #include "kernels/cuda/norm/norm_steps.h"
 
 #include "kernels/cuda/elementwise/elementwise_program.h"
+#include "kernels/cuda/norm/norm_cluster.h"
 #include "kernels/cuda/norm/norm_launch.h"
 #include "kernels/cuda/quantize/step_copies.h"
 #include "kernels/cuda/support/workspace.h"
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -63,24 +66,69 @@ namespace {
 class NormForwardKernel final : public Kernel {
  public:
   NormForwardKernel(NormForwardStep step, std::optional<StepCopies> copies, const DeviceContext& device)
-      : m_step(std::move(step)), m_copies(std::move(copies)), m_device(device) {}
+      : m_step(std::move(step)),
+        m_copies(std::move(copies)),
+        m_device(device),
+        m_problem(problemOf(m_step.norm, m_step.x, m_step.y.spec)) {}
+
+  /// In one pass, where the device runs such clusters and they are not slower. operandBytes: of the step's operands.
+  void choosePass(std::vector<std::size_t> operandBytes) {
+    m_cluster = runningCluster();
+    if (!m_cluster || !m_device.timer) return;
+    const auto launch = [this, cluster = m_cluster](std::size_t way, Pointers operands, std::byte* workspace) {
+      run(operands, workspace, way == 0 ? cluster : std::nullopt);
+    };
+    const TimedStep step{.key = keyOfPass(),
+                         .operandBytes = std::move(operandBytes),
+                         .workspaceBytes = {workspaceBytes(m_cluster), workspaceBytes(std::nullopt)},
+                         .launch = launch};
+    m_isSlowerInOnePass = m_device.timer->fastest(step) > 0;
+    if (m_isSlowerInOnePass) m_cluster.reset();
+  }
+
+  std::size_t workspaceBytes() const override { return workspaceBytes(m_cluster); }
+  void run(Pointers pointers, std::byte* workspace) override { run(pointers, workspace, m_cluster); }
+
+  std::vector<std::string> ways() const override {
+    if (m_isSlowerInOnePass) return {"quantized in a second pass, which was faster"};
+    return {};
+  }
+
+ private:
+  std::optional<NormCluster> runningCluster() const {
+    const bool hasRows = m_problem.rows > 0 && m_problem.rowOfX == m_problem.cols;
+    if (!hasRows || !m_copies || m_copies->isAmaxOnly() || !m_copies->fitsKernel() || !m_copies->hasColumns())
+      return std::nullopt;
+    const auto cluster =
+        normClusterOf(m_problem.cols, isNarrowNorm(m_problem), {m_copies->kind(), m_copies->numPairs()},
+                      clusterLimitsOf(m_device.capability, m_device.maxSharedBytes));
+    return cluster && canLaunchNormClusters(m_problem, m_copies->kind(), *cluster) ? cluster : std::nullopt;
+  }
+
+  std::string keyOfPass() const {
+    const auto number = [](auto value) { return static_cast<int>(value); };
+    return fmt::format("norm {} of {} x {}, {} to {} by {}, {}{}{}quantized as {} for {}, in one pass or two",
+                       number(m_problem.kind), m_problem.rows, m_problem.cols, number(m_problem.x), number(m_problem.y),
+                       number(m_problem.parameter), m_step.addend ? "addend, " : "", m_step.sum ? "sum, " : "",
+                       m_step.y ? "result, " : "", number(m_copies->kind()), m_copies->numPairs());
+  }
 
   /// For tiles two floats per row, its factors; for separate kernels the result.
-  std::size_t workspaceBytes() const override {
-    if (!m_copies || m_copies->isAmaxOnly() || m_copies->areOfRows()) return 0;
+  std::size_t workspaceBytes(const std::optional<NormCluster>& cluster) const {
+    if (cluster || !m_copies || m_copies->isAmaxOnly() || m_copies->areOfRows()) return 0;
     if (!m_copies->fitsKernel()) return m_copies->spec().bytes();
     return 2 * static_cast<std::size_t>(m_step.norm.rows) * sizeof(float);
   }
 
-  void run(Pointers pointers, std::byte* workspace) override {
+  void run(Pointers pointers, std::byte* workspace, const std::optional<NormCluster>& cluster) const {
     NormForward norm = normForwardOf(m_step, pointers);
     if (m_copies && m_copies->isAmaxOnly()) norm.amax = m_copies->clearedAmax(pointers, m_device);
     if (!m_copies || norm.amax) return launchNormForward(norm, m_device.stream);
+    if (cluster) return launchNormForwardClusters(norm, m_copies->at(pointers), *cluster, m_device.stream);
     if (m_copies->areOfRows()) return runRows(norm, pointers);
     m_copies->fitsKernel() ? runTiles(norm, pointers, workspace) : runApart(norm, pointers, workspace);
   }
 
- private:
   void runRows(const NormForward& norm, Pointers pointers) const {
     launchNormForwardRows(norm, m_copies->at(pointers), m_device.stream);
     m_copies->launchTransposes(pointers, m_device);
@@ -103,6 +151,9 @@ class NormForwardKernel final : public Kernel {
   NormForwardStep m_step;
   std::optional<StepCopies> m_copies;
   const DeviceContext& m_device;
+  NormProblem m_problem;
+  std::optional<NormCluster> m_cluster;  // nothing: two passes
+  bool m_isSlowerInOnePass = false;
 };
 
 NormBackward launchOf(const NormProblem& problem, const NormBackwardStep& norm, Pointers operands) {
@@ -171,12 +222,20 @@ class NormBackwardKernel final : public Kernel {
   const DeviceContext& m_device;
 };
 
+std::vector<std::size_t> operandBytesOf(const CompileRequest& request) {
+  std::vector<std::size_t> bytes;
+  for (const StepOperand& operand : request.step.operands)
+    bytes.push_back(static_cast<std::size_t>(request.plan.spec(operand).bytes()));
+  return bytes;
+}
+
 Result<std::unique_ptr<Kernel>> makeForward(const CompileRequest& request, Result<NormForwardStep> step) {
   if (!step) return step.error();
   Result<std::optional<StepCopies>> copies = StepCopies::ifAny(request);
   if (!copies) return copies.error();
-  return std::unique_ptr<Kernel>(
-      std::make_unique<NormForwardKernel>(std::move(*step), std::move(*copies), request.device));
+  auto kernel = std::make_unique<NormForwardKernel>(std::move(*step), std::move(*copies), request.device);
+  kernel->choosePass(operandBytesOf(request));
+  return std::unique_ptr<Kernel>(std::move(kernel));
 }
 
 }  // namespace

@@ -187,6 +187,10 @@ bool StepCopies::areOfRows() const {
   return true;
 }
 
+bool StepCopies::hasColumns() const {
+  return std::ranges::any_of(m_operands, [](const QuantizeOperands& operands) { return operands.columnwise >= 0; });
+}
+
 void StepCopies::launchTransposes(Pointers pointers, const DeviceContext& device) const {
   for (std::size_t i = 0; i < m_operands.size(); ++i) {
     const device::CopyPair pair = pairAt(i, pointers);

@@ -42,6 +42,8 @@ class StepCopies {
   /// Whether a kernel that has whole rows quantizes them, and leaves columnwise values to launchTransposes().
   bool areOfRows() const;
   void launchTransposes(Pointers pointers, const DeviceContext& device) const;
+  std::size_t numPairs() const { return m_operands.size(); }
+  bool hasColumns() const;
   /// Memory, set to 0, of an amax that is requested alone and that a kernel updates.
   float* clearedAmax(Pointers pointers, const DeviceContext& device) const;
   /// Quantizes the tensor in memory with separate kernels. Values that a kernel would have quantized before rounding

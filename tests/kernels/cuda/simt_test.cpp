@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/simt/include/cuda_runtime.h"
 #include "tests/support/simt/include/kernels/cuda/stream/launch.h"
+#include "tests/support/simt/include/kernels/cuda/stream/launch_cluster.cuh"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -182,6 +184,66 @@ TEST(Simt, RefusesGridsThatNoDeviceTakes) {
   EXPECT_THROW(launch(countThreads, dim3(1, 65536), dim3(1), 0, nullptr, counts.data()), std::invalid_argument);
   EXPECT_THROW(launch(countThreads, dim3(1), dim3(2048), 0, nullptr, counts.data()), std::invalid_argument);
   EXPECT_THROW(launch(countThreads, dim3(0), dim3(32), 0, nullptr, counts.data()), std::invalid_argument);
+}
+
+/// Every thread hands a number to its counterpart in the next block of the cluster.
+void handOn(float* out, bool isAwaited) {
+  float* const shared = simt::dynamicShared();
+  const unsigned rank = blockIdx.x % 4;
+  shared[threadIdx.x] = static_cast<float>(blockIdx.x * 100 + threadIdx.x);
+  cuda::syncCluster();
+  if (!isAwaited && rank == 0) return;
+  out[blockIdx.x * blockDim.x + threadIdx.x] = *cuda::inBlock((rank + 1) % 4, shared + threadIdx.x);
+  if (isAwaited) cuda::syncCluster();
+}
+
+std::vector<float> handedOn(simt::Turns turns, bool isAwaited) {
+  const simt::TurnsInScope scope(turns, 1);
+  std::vector<float> out(2 * 4 * 40, -1.0F);
+  simt::runGrid(
+      dim3(8), dim3(40), [&] { handOn(out.data(), isAwaited); }, 40 * sizeof(float), 4);
+  return out;
+}
+
+TEST(Simt, BlocksOfAClusterReadEachOthersMemory) {
+  for (const simt::Turns turns : {simt::Turns::Ascending, simt::Turns::Descending, simt::Turns::Random}) {
+    const std::vector<float> out = handedOn(turns, true);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::size_t block = i / 40;
+      const std::size_t next = block / 4 * 4 + (block + 1) % 4;
+      EXPECT_EQ(out[i], static_cast<float>(next * 100 + i % 40)) << "thread " << i;
+    }
+  }
+}
+
+/// Block 3 reads the memory of block 0, which has returned.
+TEST(Simt, ABlockThatHasEndedHasNoMemory) { EXPECT_TRUE(std::isnan(handedOn(simt::Turns::Ascending, false)[3 * 40])); }
+
+void waitForOneBlock() {
+  if (blockIdx.x == 1) cuda::syncCluster();
+}
+
+TEST(Simt, NamesTheBlockThatSkipsABarrierOfItsCluster) {
+  const std::string words = divergenceOf([] { cuda::launchInClusters(waitForOneBlock, dim3(2), dim3(3), 0, nullptr); });
+  EXPECT_NE(words.find("Block (1, 0, 0): thread 0 waits at"), std::string::npos) << words;
+  EXPECT_NE(words.find("thread 0 of block (0, 0, 0) has returned"), std::string::npos) << words;
+}
+
+TEST(Simt, RefusesClustersThatNoDeviceTakes) {
+  EXPECT_THROW(simt::runGrid(
+                   dim3(34), dim3(1), [] {}, 0, 17),
+               std::invalid_argument);
+  EXPECT_THROW(simt::runGrid(
+                   dim3(6), dim3(1), [] {}, 0, 4),
+               std::invalid_argument);
+}
+
+float declaredOnce = 0.0F;
+void readAnotherVariable() { (void)cuda::inBlock(0, &declaredOnce); }
+
+TEST(SimtDeathTest, OnlyDynamicMemoryHasCounterparts) {
+  EXPECT_DEATH(cuda::launchInClusters(readAnotherVariable, dim3(2), dim3(1), 16, nullptr),
+               "Only dynamic shared memory");
 }
 
 }  // namespace

@@ -6,10 +6,10 @@
 #include "core/plan/analysis.h"
 #include "core/quant/recipe_list.h"
 #include "kernels/cuda/catalog.h"
+#include "kernels/cuda/copy_cost.h"
 #include "kernels/cuda/elementwise/nvrtc_compiler.h"
 #include "kernels/cuda/elementwise/program_cache.h"
 #include "kernels/cuda/elementwise/program_sources.h"
-#include "kernels/cuda/quantize/copy_cost.h"
 
 #include <atomic>
 #include <cstdint>
@@ -32,7 +32,7 @@ using Sources = std::set<std::string>;
 
 Capabilities capabilitiesOfModule() {
   Capabilities capabilities = supportsStep;
-  capabilities.extraCost = extraCostOf;
+  capabilities.extraCost = [](const Plan& plan, const Step& step) { return extraCostOf(plan, step, {}); };
   return capabilities;
 }
 

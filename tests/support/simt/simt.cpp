@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -29,11 +31,11 @@ constexpr std::size_t kStackBytes = 128 * 1024;
 constexpr unsigned kMaxBlockThreads = 1024;
 constexpr unsigned kMaxGridHeight = 65535;
 
-class Block;
-/// The block of the running thread; grids do not nest.
-thread_local Block* t_block = nullptr;
+class Cluster;
+/// The cluster of the running thread; grids do not nest.
+thread_local Cluster* t_cluster = nullptr;
 
-enum class State { NotStarted, Ready, AtBarrier, AtShuffle, Finished };
+enum class State { NotStarted, Ready, AtBarrier, AtClusterBarrier, AtShuffle, Finished };
 
 struct Thread {
   State state = State::NotStarted;
@@ -77,12 +79,14 @@ class TurnOrder {
 
   std::vector<unsigned> ofBlocks(std::uint64_t count) { return permutation(static_cast<unsigned>(count)); }
 
-  /// The lanes of a warp stay together.
-  std::vector<unsigned> ofThreads(unsigned count) {
+  /// The lanes of a warp stay together. count: threads of each block.
+  std::vector<unsigned> ofThreads(unsigned count, unsigned numBlocks) {
+    const unsigned warps = (count + kWarpSize - 1) / kWarpSize;
     std::vector<unsigned> threads;
-    for (const unsigned warp : permutation((count + kWarpSize - 1) / kWarpSize)) {
-      const unsigned first = warp * kWarpSize;
-      for (const unsigned lane : permutation(std::min(kWarpSize, count - first))) threads.push_back(first + lane);
+    for (const unsigned warp : permutation(warps * numBlocks)) {
+      const unsigned first = warp % warps * kWarpSize;
+      for (const unsigned lane : permutation(std::min(kWarpSize, count - first)))
+        threads.push_back(warp / warps * count + first + lane);
     }
     return threads;
   }
@@ -104,53 +108,80 @@ class TurnOrder {
 
 thread_local TurnOrder t_turns(Turns::Ascending, 0);
 
-/// One fiber suffices for threads that never wait; every thread that waits keeps its own.
-class Block {
+/// State that the threads of one block share.
+struct Block {
+  Dim3 index;
+  std::vector<float> dynamicShared;
+  unsigned numFinished = 0;
+  unsigned numAtBarrier = 0;
+};
+
+/// Blocks that run together: one, where a kernel has no clusters. Threads are numbered through. One fiber suffices for
+/// threads that never wait; every thread that waits keeps its own.
+class Cluster {
  public:
-  Block(Dim3 grid, Dim3 block, const std::function<void()>& body, std::vector<std::unique_ptr<Fiber>> fibers)
+  Cluster(Dim3 grid, Dim3 block, const std::function<void()>& body, std::vector<std::unique_ptr<Fiber>> fibers)
       : m_body(body),
         m_place{.threadIdx = {}, .blockIdx = {}, .blockDim = block, .gridDim = grid},
+        m_threadsOfBlock(static_cast<unsigned>(block.count())),
+        m_warpsOfBlock((m_threadsOfBlock + kWarpSize - 1) / kWarpSize),
         m_fibers(std::move(fibers)) {}
 
-  void run(Dim3 blockIdx) {
-    m_place.blockIdx = blockIdx;
-    const auto count = static_cast<unsigned>(m_place.blockDim.count());
+  void run(std::vector<Block> blocks) {
+    m_blocks = std::move(blocks);
+    const unsigned count = m_threadsOfBlock * numBlocks();
     m_threads.assign(count, Thread{});
-    m_warps.assign((count + kWarpSize - 1) / kWarpSize, Warp{});
+    m_warps.assign(std::size_t{m_warpsOfBlock} * numBlocks(), Warp{});
     m_fiberOf.assign(count, nullptr);
     m_free.clear();
     for (const auto& fiber : m_fibers) m_free.push_back(fiber.get());
     m_numFinished = 0;
-    m_numAtBarrier = 0;
-    m_order = t_turns.ofThreads(count);
+    m_numAtClusterBarrier = 0;
+    m_order = t_turns.ofThreads(m_threadsOfBlock, numBlocks());
     m_turn = 0;
     while (m_numFinished < count) resume(nextThread());
   }
 
   const Place& place() const { return m_place; }
-  unsigned current() const { return m_current; }
+  /// The lane of the running thread.
+  unsigned lane() const { return m_current % m_threadsOfBlock % kWarpSize; }
+  Block& currentBlock() { return m_blocks[m_current / m_threadsOfBlock]; }
+  Block& block(unsigned rank) { return m_blocks.at(rank); }
 
   void wait(State state, std::source_location where) {
     m_threads[m_current] = {state, where};
-    state == State::AtBarrier ? releaseBarrier() : releaseWarp(m_current / kWarpSize);
+    if (state == State::AtBarrier) releaseBarrier();
+    if (state == State::AtClusterBarrier) releaseClusterBarrier();
+    if (state == State::AtShuffle) releaseWarp();
     suspend();
   }
 
-  Warp& currentWarp() { return m_warps[m_current / kWarpSize]; }
+  Warp& currentWarp() {
+    return m_warps[m_current / m_threadsOfBlock * m_warpsOfBlock + m_current % m_threadsOfBlock / kWarpSize];
+  }
 
   /// The running thread, from its beginning to its end. The fiber may next run a thread of another block.
   void runCurrent() {
     m_body();
     m_threads[m_current].state = State::Finished;
     ++m_numFinished;
+    Block& block = currentBlock();
+    if (++block.numFinished == m_threadsOfBlock) clearShared(block);
     m_free.push_back(m_running);
     suspend();
   }
 
-  /// When all threads of a block have returned, its fibers are reused for the next one.
+  /// When all threads have returned, their fibers are reused.
   std::vector<std::unique_ptr<Fiber>> takeFibers() && { return std::move(m_fibers); }
 
  private:
+  unsigned numBlocks() const { return static_cast<unsigned>(m_blocks.size()); }
+
+  /// A block that has ended has no memory that others of its cluster may read.
+  static void clearShared(Block& block) {
+    std::ranges::fill(block.dynamicShared, std::numeric_limits<float>::quiet_NaN());
+  }
+
   /// The next thread that can continue, in turn; with random turns the first one in an order that every barrier draws
   /// anew, so that some warps are far ahead of others.
   unsigned nextThread() {
@@ -166,14 +197,27 @@ class Block {
     return *found;
   }
 
+  std::string describeBlock(std::ptrdiff_t thread) const {
+    const Dim3& index = m_blocks[static_cast<std::size_t>(thread) / m_threadsOfBlock].index;
+    return fmt::format("({}, {}, {})", index.x, index.y, index.z);
+  }
+
+  /// Prefers two threads of one block.
   std::string explainStandstill() const {
-    const auto isWaiting = [](const Thread& t) { return t.state == State::AtBarrier || t.state == State::AtShuffle; };
+    const auto isWaiting = [](const Thread& t) { return t.state != State::Finished; };
     const auto waiting = std::ranges::find_if(m_threads, isWaiting);
-    const auto other = std::ranges::find_if(
-        m_threads, [&](const Thread& t) { return t.state != waiting->state || !isSamePlace(t.where, waiting->where); });
-    return fmt::format("Block ({}, {}, {}): thread {} waits at {}, but thread {} {}.", m_place.blockIdx.x,
-                       m_place.blockIdx.y, m_place.blockIdx.z, waiting - m_threads.begin(), describe(waiting->where),
-                       other - m_threads.begin(),
+    const auto isOther = [&](const Thread& t) {
+      return t.state != waiting->state || !isSamePlace(t.where, waiting->where);
+    };
+    const auto first = (waiting - m_threads.begin()) / m_threadsOfBlock * m_threadsOfBlock;
+    auto other = std::find_if(m_threads.begin() + first, m_threads.begin() + first + m_threadsOfBlock, isOther);
+    if (other == m_threads.begin() + first + m_threadsOfBlock) other = std::ranges::find_if(m_threads, isOther);
+    const std::string block = describeBlock(waiting - m_threads.begin());
+    const std::string blockOfOther = describeBlock(other - m_threads.begin());
+    return fmt::format("Block {}: thread {} waits at {}, but thread {}{} {}.", block,
+                       (waiting - m_threads.begin()) % m_threadsOfBlock, describe(waiting->where),
+                       (other - m_threads.begin()) % m_threadsOfBlock,
+                       block == blockOfOther ? "" : " of block " + blockOfOther,
                        other->state == State::Finished ? "has returned" : "waits at " + describe(other->where));
   }
 
@@ -190,17 +234,31 @@ class Block {
   }
 
   void releaseBarrier() {
-    const auto count = static_cast<unsigned>(m_threads.size());
-    if (++m_numAtBarrier < count || !areTogether(0, count, State::AtBarrier)) return;
-    m_numAtBarrier = 0;
-    if (t_turns.isRandom()) m_order = t_turns.ofThreads(count);
-    release(0, count);
+    Block& block = currentBlock();
+    const unsigned first = m_current / m_threadsOfBlock * m_threadsOfBlock;
+    const unsigned last = first + m_threadsOfBlock;
+    if (++block.numAtBarrier < m_threadsOfBlock || !areTogether(first, last, State::AtBarrier)) return;
+    block.numAtBarrier = 0;
+    releaseInNewOrder(first, last);
   }
 
-  void releaseWarp(unsigned index) {
-    const unsigned first = index * kWarpSize;
-    const unsigned last = std::min(first + kWarpSize, static_cast<unsigned>(m_threads.size()));
-    Warp& warp = m_warps[index];
+  void releaseClusterBarrier() {
+    const auto count = static_cast<unsigned>(m_threads.size());
+    if (++m_numAtClusterBarrier < count || !areTogether(0, count, State::AtClusterBarrier)) return;
+    m_numAtClusterBarrier = 0;
+    releaseInNewOrder(0, count);
+  }
+
+  void releaseInNewOrder(unsigned first, unsigned last) {
+    if (t_turns.isRandom()) m_order = t_turns.ofThreads(m_threadsOfBlock, numBlocks());
+    release(first, last);
+  }
+
+  void releaseWarp() {
+    const unsigned inBlock = m_current % m_threadsOfBlock;
+    const unsigned first = m_current - inBlock % kWarpSize;
+    const unsigned last = std::min(first + kWarpSize, m_current - inBlock + m_threadsOfBlock);
+    Warp& warp = currentWarp();
     if (++warp.numWaiting < last - first || !areTogether(first, last, State::AtShuffle)) return;
     warp.numWaiting = 0;
     ++warp.numExchanges;
@@ -212,7 +270,8 @@ class Block {
     m_running = m_fiberOf[thread];
     m_current = thread;
     m_threads[thread].state = State::Ready;
-    m_place.threadIdx = indexOf(thread);
+    m_place.blockIdx = currentBlock().index;
+    m_place.threadIdx = indexOf(thread % m_threadsOfBlock);
     if (__builtin_setjmp(m_scheduler.data()) == 0) enter(*m_running);
   }
 
@@ -241,7 +300,7 @@ class Block {
   }
 
   static void runThreads() {
-    for (;;) t_block->runCurrent();
+    for (;;) t_cluster->runCurrent();
   }
 
   void addFiber() {
@@ -251,12 +310,15 @@ class Block {
     fiber.context.uc_stack.ss_sp = fiber.stack.get();
     fiber.context.uc_stack.ss_size = kStackBytes;
     makecontext(
-        &fiber.context, [] { t_block->runThreads(); }, 0);
+        &fiber.context, [] { t_cluster->runThreads(); }, 0);
     m_free.push_back(&fiber);
   }
 
   const std::function<void()>& m_body;
   Place m_place;
+  unsigned m_threadsOfBlock;
+  unsigned m_warpsOfBlock;
+  std::vector<Block> m_blocks;
   Jump m_scheduler = {};
   std::vector<std::unique_ptr<Fiber>> m_fibers;
   std::vector<Fiber*> m_free;
@@ -268,7 +330,7 @@ class Block {
   Fiber* m_running = nullptr;
   unsigned m_current = 0;
   unsigned m_numFinished = 0;
-  unsigned m_numAtBarrier = 0;
+  unsigned m_numAtClusterBarrier = 0;
 };
 
 void checkSize(Dim3 grid, Dim3 block) {
@@ -278,22 +340,30 @@ void checkSize(Dim3 grid, Dim3 block) {
                                           grid.x, grid.y, grid.z, block.x, block.y, block.z));
 }
 
-thread_local std::vector<float> t_dynamicShared;
+void checkClusters(Dim3 grid, unsigned clusterBlocks) {
+  constexpr unsigned kMaxClusterBlocks = 16;
+  if (clusterBlocks > 0 && clusterBlocks <= kMaxClusterBlocks && grid.x % clusterBlocks == 0) return;
+  throw std::invalid_argument(fmt::format("No device splits {} blocks into clusters of {}.", grid.x, clusterBlocks));
+}
 
-void runBlocks(Block& runner, Dim3 grid, std::size_t sharedBytes) {
-  for (const unsigned block : t_turns.ofBlocks(grid.count())) {
-    t_dynamicShared.assign(sharedBytes / sizeof(float), std::numeric_limits<float>::quiet_NaN());
-    runner.run({block % grid.x, block / grid.x % grid.y, block / grid.x / grid.y});
+/// clusterBlocks: neighbors in x.
+void runBlocks(Cluster& runner, Dim3 grid, std::size_t sharedBytes, unsigned clusterBlocks) {
+  const std::vector<float> shared(sharedBytes / sizeof(float), std::numeric_limits<float>::quiet_NaN());
+  for (const unsigned cluster : t_turns.ofBlocks(grid.count() / clusterBlocks)) {
+    std::vector<Block> blocks;
+    for (unsigned block = cluster * clusterBlocks; block < (cluster + 1) * clusterBlocks; ++block)
+      blocks.push_back({{block % grid.x, block / grid.x % grid.y, block / grid.x / grid.y}, shared});
+    runner.run(std::move(blocks));
   }
 }
 
 /// Ends with the scope, also by an exception.
-class CurrentBlock {
+class CurrentCluster {
  public:
-  explicit CurrentBlock(Block& block) { t_block = &block; }
-  ~CurrentBlock() { t_block = nullptr; }
-  CurrentBlock(const CurrentBlock&) = delete;
-  CurrentBlock& operator=(const CurrentBlock&) = delete;
+  explicit CurrentCluster(Cluster& cluster) { t_cluster = &cluster; }
+  ~CurrentCluster() { t_cluster = nullptr; }
+  CurrentCluster(const CurrentCluster&) = delete;
+  CurrentCluster& operator=(const CurrentCluster&) = delete;
 };
 
 }  // namespace
@@ -382,11 +452,23 @@ std::vector<std::function<void()>> record(const std::function<void()>& launches)
 
 bool isRecording() { return t_recording != nullptr; }
 
-const Place& place() { return t_block->place(); }
+const Place& place() { return t_cluster->place(); }
 
-void syncThreads(std::source_location where) { t_block->wait(State::AtBarrier, where); }
+void syncThreads(std::source_location where) { t_cluster->wait(State::AtBarrier, where); }
+void syncCluster(std::source_location where) { t_cluster->wait(State::AtClusterBarrier, where); }
 
-float* dynamicShared() { return t_dynamicShared.data(); }
+float* dynamicShared() { return t_cluster->currentBlock().dynamicShared.data(); }
+
+const void* sharedOfBlock(unsigned rank, const void* address) {
+  const std::vector<float>& own = t_cluster->currentBlock().dynamicShared;
+  const std::less<const void*> isBefore;
+  if (isBefore(address, own.data()) || !isBefore(address, own.data() + own.size())) {
+    fmt::print(stderr, "Only dynamic shared memory has a counterpart in other blocks of a cluster here.\n");
+    std::abort();  // an exception cannot leave a fiber
+  }
+  const auto offset = static_cast<const std::byte*>(address) - reinterpret_cast<const std::byte*>(own.data());
+  return reinterpret_cast<const std::byte*>(t_cluster->block(rank).dynamicShared.data()) + offset;
+}
 
 namespace {
 constexpr std::size_t kSectorBytes = 32;
@@ -429,23 +511,25 @@ std::atomic<std::size_t> mostSharedBytes = std::size_t{227} << 10U;
 std::size_t maxSharedBytes() { return mostSharedBytes; }
 std::size_t setMaxSharedBytes(std::size_t bytes) { return mostSharedBytes.exchange(bytes); }
 
-void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread, std::size_t sharedBytes) {
+void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread, std::size_t sharedBytes,
+             unsigned clusterBlocks) {
   checkSize(grid, block);
+  checkClusters(grid, clusterBlocks);
   static thread_local std::vector<std::unique_ptr<Fiber>> idle;
-  Block runner(grid, block, thread, std::exchange(idle, {}));
-  const CurrentBlock scope(runner);
-  runBlocks(runner, grid, sharedBytes);
+  Cluster runner(grid, block, thread, std::exchange(idle, {}));
+  const CurrentCluster scope(runner);
+  runBlocks(runner, grid, sharedBytes, clusterBlocks);
   if (t_traffic) t_traffic->endGrid();
   idle = std::move(runner).takeFibers();
 }
 
-unsigned lane() { return t_block->current() % kWarpSize; }
+unsigned lane() { return t_cluster->lane(); }
 
 std::uint64_t exchange(std::uint64_t bits, unsigned source, std::source_location where) {
-  Warp& warp = t_block->currentWarp();
+  Warp& warp = t_cluster->currentWarp();
   auto& slots = warp.slots[warp.numExchanges % 2];
   slots[lane()] = bits;
-  t_block->wait(State::AtShuffle, where);
+  t_cluster->wait(State::AtShuffle, where);
   return slots[source % kWarpSize];
 }
 

@@ -1,9 +1,9 @@
 // Runs device code on the CPU: the threads of a block are fibers, which switch at barriers and shuffles.
 // SPDX-License-Identifier: Apache-2.0
-// Blocks run one after the other, and a thread runs until it waits: results are the same in every run. Behavior that
-// would hang a device or that it leaves undefined (a barrier that not all threads of the block reach) is an exception.
-// Work that a device may do in any order is done in another order if a test requests it: a kernel that lacks a barrier
-// then gives other results.
+// Blocks, or clusters of them, run one after the other, and a thread runs until it waits: results are the same in every
+// run. Behavior that would hang a device or that it leaves undefined (a barrier that not all threads of the block
+// reach) is an exception. Work that a device may do in any order is done in another order if a test requests it: a
+// kernel that lacks a barrier then gives other results.
 #pragma once
 
 #include <cstddef>
@@ -47,9 +47,10 @@ std::size_t maxSharedBytes();
 /// Returns the former value.
 std::size_t setMaxSharedBytes(std::size_t bytes);
 
-/// Runs `thread` once for every thread of the grid; sharedBytes: of dynamicShared(). Throws DivergenceError;
-/// std::invalid_argument for a grid that a device would refuse.
-void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread, std::size_t sharedBytes = 0);
+/// Runs `thread` once for every thread of the grid; sharedBytes: of dynamicShared(). clusterBlocks: neighbors in x that
+/// run together. Throws DivergenceError; std::invalid_argument for a grid that a device would refuse.
+void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread, std::size_t sharedBytes = 0,
+             unsigned clusterBlocks = 1);
 
 /// Order of turns: of a block's threads that can continue, and of a grid's blocks.
 enum class Turns : std::uint8_t { Ascending, Descending, Random };
@@ -103,11 +104,16 @@ bool isRecording();
 const Place& place();
 /// __syncthreads()
 void syncThreads(std::source_location where);
+/// The barrier of all blocks of a cluster.
+void syncCluster(std::source_location where);
 /// Passes `bits` to the other lanes of the warp and returns those of the lane `source`; all of the warp's lanes in the
 /// block must call it.
 std::uint64_t exchange(std::uint64_t bits, unsigned source, std::source_location where);
-/// The shared memory requested at the launch: NaN until it is written.
+/// The shared memory requested at the launch: NaN until it is written, and when the block has ended. Declared shared
+/// memory is one for all blocks of a cluster: their kernels must not have any.
 float* dynamicShared();
+/// The same place in the dynamic shared memory of another block of the cluster; rank: among its blocks.
+const void* sharedOfBlock(unsigned rank, const void* address);
 enum class Access : std::uint8_t { Read, Write };
 /// A packet of this number of bytes is read or written. Ends the program with a message if the address is invalid for
 /// such an access, as a device ends a kernel.

@@ -3,8 +3,8 @@
 #include "tests/support/simt/simt_backend.h"
 
 #include "kernels/cuda/catalog.h"
+#include "kernels/cuda/copy_cost.h"
 #include "kernels/cuda/gemm/epilogue_passes.h"
-#include "kernels/cuda/quantize/copy_cost.h"
 #include "kernels/cuda/quantize/step_amaxes.h"
 #include "kernels/cuda/stream/delay_launch.h"
 #include "kernels/cuda/stream/lanes.h"
@@ -178,7 +178,9 @@ class SimtBackend final : public Backend {
 
   const DeviceInfo& device() const override { return m_device; }
   Verdict supports(const KernelQuery& query) const override { return cuda::supportsStep(query); }
-  Saving extraCost(const Plan& plan, const Step& step) const override { return cuda::extraCostOf(plan, step); }
+  Saving extraCost(const Plan& plan, const Step& step) const override {
+    return cuda::extraCostOf(plan, step, cuda::clusterLimitsOf(m_context.capability, m_context.maxSharedBytes));
+  }
 
   Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
                                           const CompileOptions& options) override {

@@ -1,11 +1,13 @@
 // The detours of step_copies.cpp, norm_steps.cpp and quantized_result.cpp, told from the plan.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/quantize/copy_cost.h"
+#include "kernels/cuda/copy_cost.h"
 
 #include "core/runtime/quantize_steps.h"
 #include "core/tensor/scaling.h"
+#include "kernels/cuda/quantize/coded_copy.h"
 #include "kernels/cuda/quantize/step_copies.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace fuseline::cuda {
@@ -27,9 +29,27 @@ bool isNorm(const Step& step) {
          step.kernel == "norm_backward_add";
 }
 
+/// Are the operands of the ops themselves BF16?
+bool isNarrow(const Plan& plan, const Step& step) {
+  return std::ranges::all_of(step.operands, [&](const StepOperand& operand) {
+    const bool isCopied = operand.key.member >= static_cast<int>(step.nodes.size());
+    return isCopied || operand.access == OperandAccess::Write || plan.spec(operand).dtype == DType::BF16;
+  });
+}
+
+/// A cluster of blocks reads and quantizes the rows once, unless the device has found two passes to be faster.
+bool isInOnePass(const Plan& plan, const Step& step, const ClusterLimits& clusters) {
+  if (step.phase != Phase::Forward || step.copies.size() > device::QuantizedOutputs::kMaxPairs) return false;
+  const QuantizeWork& first = step.copies.front();
+  const Scaling scaling = scalingOf(first.quantizers);
+  return !isNvfp4(scaling) &&
+         normClusterOf(first.spec.cols(), isNarrow(plan, step), {copyKindOf(scaling), step.copies.size()}, clusters);
+}
+
 /// A norm has whole rows. Its columnwise values are transposed rowwise values where both have one scale; where columns
 /// have scales, its input is read again in tiles.
-Saving normCost(const Plan& plan, const Step& step) {
+Saving normCost(const Plan& plan, const Step& step, const ClusterLimits& clusters) {
+  if (step.copies.front().isAmaxOnly() || isInOnePass(plan, step, clusters)) return {};
   Saving cost;
   for (const QuantizeWork& work : step.copies) {
     if (work.isAmaxOnly()) continue;
@@ -57,11 +77,11 @@ Saving productCost(const Plan& plan, const Step& step) {
 
 }  // namespace
 
-Saving extraCostOf(const Plan& plan, const Step& step) {
+Saving extraCostOf(const Plan& plan, const Step& step, const ClusterLimits& clusters) {
   if (step.copies.empty()) return {};
   if (step.isQuantize()) return quantizeCost(step);
   if (isProduct(step)) return productCost(plan, step);
-  return isNorm(step) ? normCost(plan, step) : Saving();
+  return isNorm(step) ? normCost(plan, step, clusters) : Saving();
 }
 
 }  // namespace fuseline::cuda
