@@ -23,13 +23,18 @@ CHANNELS = (64, 128)
 MASKS = ("no_mask", "causal")
 PASSES = ("forward", "train")
 DTYPES = ("f32", "bf16")
+QUICK_LENGTHS = (128, 1024, 4096)
+QUICK_ROUNDS = 5
+QUICK_TOKENS = 2048  # a turn, at least
 HEADER = f"{'dtype':5} {'pass':7} {'mask':7} {'D':>4} {'S':>5}  {'fuseline ms':>11}  {'torch ms':>10}  ratio [interval]"
 
 
 def parser():
     made = argparse.ArgumentParser(prog="peer_attention.py", description=__doc__,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--lengths", type=_numbers, default=LENGTHS, metavar="S,...", help="default: 128 to 4096")
+    made.add_argument("--quick", action="store_true",
+                      help=f"a few minutes: lengths {', '.join(map(str, QUICK_LENGTHS))}, {QUICK_ROUNDS} short rounds")
+    made.add_argument("--lengths", type=_numbers, metavar="S,...", help="default: 128 to 4096")
     made.add_argument("--channels", type=_numbers, default=CHANNELS, metavar="D,...", help="of a head; default: 64,128")
     made.add_argument("--masks", type=_names(MASKS), default=MASKS, metavar="MASK,...", help=", ".join(MASKS))
     made.add_argument("--passes", type=_names(PASSES), default=PASSES, metavar="PASS,...", help=", ".join(PASSES))
@@ -75,7 +80,10 @@ def measured(arguments, case, scratch):
     dtype, pass_kind, mask, channels, length = case
     file, found = scratch / "attention.fuseline", scratch / "found.json"
     file.write_text(json.dumps(document(arguments, dtype, mask, channels, length)), encoding="utf-8")
-    options = [str(file), "--pass", pass_kind, "--modes", arguments.mode, "--json", str(found), *arguments.rest]
+    steps = max(1, QUICK_TOKENS // length)
+    quick = ["--rounds", QUICK_ROUNDS, "--iterations", steps, "--warmup", 1] if arguments.quick else []
+    options = [str(file), "--pass", pass_kind, "--modes", arguments.mode, "--json", str(found), *map(str, quick),
+               *arguments.rest]
     code = peer_torch.run(peer_torch.parser().parse_args(options), show=False)
     return code, json.loads(found.read_text(encoding="utf-8"))
 
@@ -96,7 +104,7 @@ def line(case, found):
 def run(arguments):
     worst, results = 0, []
     cases = itertools.product(arguments.dtypes, arguments.passes, arguments.masks, arguments.channels,
-                              arguments.lengths)
+                              arguments.lengths or (QUICK_LENGTHS if arguments.quick else LENGTHS))
     with tempfile.TemporaryDirectory(prefix="peer_attention_") as folder:
         for index, case in enumerate(cases):
             code, found = measured(arguments, case, pathlib.Path(folder))
