@@ -19,7 +19,7 @@ std::int64_t widthOf(const Graph& graph, const Step& step, const OperandKey& key
   return graph.value(isInput(key) ? node.inputs[slot] : node.outputs[slot]).spec.cols();
 }
 
-/// Quantized values, and what takes their place, are contiguous.
+/// Quantized values, and their replacements, are contiguous.
 bool linearTakes(const Graph& graph, const Step& step, const OperandKey& key, std::int64_t width) {
   const bool mayBe = isInput(key) || (isOutput(key) && step.kernel == "BasicLinear");
   return mayBe && key.slot == 0 && !graph.node(step.nodes.front()).quantizers.any() &&

@@ -35,9 +35,9 @@ class IncrementalAnalysis {
   std::shared_ptr<const Analysis> after(const std::vector<Edit>& edits, const OptionsFor& optionsFor,
                                         std::uint64_t settings, const std::stop_token& stop = {});
 
-  /// With all edits, whether their analysis was stopped or not.
   /// A copy of the savings of fusions, for the choices of the last analysis.
   std::shared_ptr<const KnownSavings> knownSavings() const;
+  /// With all edits, whether their analysis was stopped or not.
   const PipelineDocument& document() const { return m_document; }
   /// The last analysis has the plan, the problems and the tensors of the one before it, and differs at most in the
   /// attributes of these ops; nullopt: it may differ anywhere.

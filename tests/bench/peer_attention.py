@@ -76,7 +76,7 @@ def document(arguments, dtype, mask, channels, length):
 
 
 def measured(arguments, case, scratch):
-    """The exit code, and what peer_torch.py found."""
+    """The exit code, and the findings of peer_torch.py; None: the error was printed."""
     dtype, pass_kind, mask, channels, length = case
     file, found = scratch / "attention.fuseline", scratch / "found.json"
     file.write_text(json.dumps(document(arguments, dtype, mask, channels, length)), encoding="utf-8")
@@ -84,13 +84,22 @@ def measured(arguments, case, scratch):
     quick = ["--rounds", QUICK_ROUNDS, "--iterations", steps, "--warmup", 1] if arguments.quick else []
     options = [str(file), "--pass", pass_kind, "--modes", arguments.mode, "--json", str(found), *map(str, quick),
                *arguments.rest]
-    code = peer_torch.run(peer_torch.parser().parse_args(options), show=False)
+    found.unlink(missing_ok=True)
+    try:
+        code = peer_torch.run(peer_torch.parser().parse_args(options), show=False)
+    except PeerError as error:
+        print(f"{beginning(case)}  not measured: {error}", flush=True)
+        return error.code, None
     return code, json.loads(found.read_text(encoding="utf-8"))
 
 
-def line(case, found):
+def beginning(case):
     dtype, pass_kind, mask, channels, length = case
-    start = f"{dtype:5} {pass_kind:7} {mask:7} {channels:4} {length:5}"
+    return f"{dtype:5} {pass_kind:7} {mask:7} {channels:4} {length:5}"
+
+
+def line(case, found):
+    start = beginning(case)
     rows = found.get("variants", [])
     if len(rows) < 2:
         words = [c["words"] for c in found["check"]["comparisons"] if c["words"]] + list(found["refused"].values())
@@ -106,12 +115,14 @@ def run(arguments):
     cases = itertools.product(arguments.dtypes, arguments.passes, arguments.masks, arguments.channels,
                               arguments.lengths or (QUICK_LENGTHS if arguments.quick else LENGTHS))
     with tempfile.TemporaryDirectory(prefix="peer_attention_") as folder:
-        for index, case in enumerate(cases):
+        for case in cases:
             code, found = measured(arguments, case, pathlib.Path(folder))
-            if index == 0:
+            worst = worst or code
+            if not found:
+                continue
+            if not results:
                 print("\n".join([peer_torch.heading(found), "", HEADER]))
             print(line(case, found), flush=True)
-            worst = worst or code
             results.append(found)
     notes = dict.fromkeys(note for found in results for note in found["notes"])
     print("\n".join(["", *(f"note: {note}" for note in notes)]))
