@@ -213,7 +213,7 @@ class Chunker {
                     cut.parts() > 1 ? fmt::format("{}", cut.wanted) : rangeOf(cut.wanted), blocks);
     if (cut.parts() == 1) return refused(collective, problem);
     if (cut.parts() < cut.wanted)
-      addNote(collective, problem, fmt::format("{} chunks instead of {}", cut.parts(), cut.wanted));
+      addProblem(collective, fmt::format("{} chunks instead of {}: {}", cut.parts(), cut.wanted, problem), "");
     return cut;
   }
 
@@ -221,14 +221,15 @@ class Chunker {
   static std::string rangeOf(std::int64_t parts) { return parts == 2 ? "2" : fmt::format("2 to {}", parts); }
 
   static std::nullopt_t refused(Step& collective, const std::string& reason) {
-    addNote(collective, reason, "not in chunks");
+    addProblem(collective, reason, "not in chunks: ");
     collective.collective->chunks = 1;
     return std::nullopt;
   }
 
-  static void addNote(Step& collective, const std::string& reason, const std::string& effect) {
-    collective.collective->chunkProblem = reason;
-    collective.note += fmt::format("{}{}: {}", collective.note.empty() ? "" : "; ", effect, reason);
+  /// beginning: of its note.
+  static void addProblem(Step& collective, const std::string& problem, const char* beginning) {
+    collective.collective->chunkProblem = problem;
+    collective.note += fmt::format("{}{}{}", collective.note.empty() ? "" : "; ", beginning, problem);
   }
 
   /// The first step that computes with what is gathered; the end: another collective is first.
