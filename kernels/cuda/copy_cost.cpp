@@ -4,6 +4,7 @@
 
 #include "core/runtime/quantize_steps.h"
 #include "core/tensor/scaling.h"
+#include "kernels/common/cached_activation_step.h"
 #include "kernels/cuda/quantize/coded_copy.h"
 #include "kernels/cuda/quantize/step_copies.h"
 
@@ -75,9 +76,23 @@ Saving productCost(const Plan& plan, const Step& step) {
   return {.bytes = operands.rowwise < 0 ? 2 * bytes : bytes, .launches = 1};
 }
 
+std::int64_t bytesOf(const Plan& plan, const Step& step, const OperandKey& key) {
+  const auto found = std::ranges::find(step.operands, key, &StepOperand::key);
+  return found == step.operands.end() ? 0 : plan.spec(*found).bytes();
+}
+
+/// Forward reads an input that it keeps again when the amax is known; backward restores it in memory.
+Saving cachedCost(const Plan& plan, const Step& step) {
+  if (step.phase == Phase::Backward)
+    return {.bytes = 2 * bytesOf(plan, step, {.kind = OperandKind::GradInput}), .launches = 1};
+  if (bytesOf(plan, step, cached_activation::kCodes) == 0) return {};
+  return {.bytes = bytesOf(plan, step, cached_activation::kInput), .launches = 1};
+}
+
 }  // namespace
 
 Saving extraCostOf(const Plan& plan, const Step& step, const ClusterLimits& clusters) {
+  if (step.kernel == "cached_activation") return cachedCost(plan, step);
   if (step.copies.empty()) return {};
   if (step.isQuantize()) return quantizeCost(step);
   if (isProduct(step)) return productCost(plan, step);

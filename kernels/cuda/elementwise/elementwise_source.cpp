@@ -184,9 +184,14 @@ std::string body(const Program& program, const HandedResult* tiles) {
   return indented(computation(program)) + indented(handing(program, tiles)) + indented(results(program, tiles));
 }
 
-/// The lines of evaluate() that find the largest magnitude of a result.
+/// The lines of evaluate() that find the largest magnitude of a result, or of an input as it was loaded.
 std::string measuring(const Program& program, const HandedResult& handed) {
   std::string lines;
+  for (const int load : handed.loads)
+    lines += fmt::format(
+        "    float x{0}[kVector];\n    loads.l{0}.take(x{0});\n"
+        "    largest = largestMagnitude<kVector>(Element::F32, x{0}, at.count, largest, at.skipped);\n",
+        load);
   for (const int store : handed.stores) {
     const auto [value, operand] = program.stores[store];
     lines += fmt::format("    largest = largestMagnitude<kVector>(Element::{}, r{}, at.count, largest, at.skipped);\n",

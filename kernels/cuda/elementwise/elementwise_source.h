@@ -14,12 +14,13 @@ namespace fuseline::cuda {
 /// The kernel in generated code.
 inline constexpr const char* kGeneratedKernel = "fuselineElementwise";
 
-/// A result with fused quantization, which needs tiles, or with an amax.
+/// A result with fused quantization, which needs tiles, or with an amax; or an input with an amax.
 struct HandedResult {
   std::vector<int> stores;  // of the program, by lane of the result; a quantized lane is in one piece
   std::optional<device::CopyKind> kind = std::nullopt;  // none: only the amax is requested
   bool isWritten = true;                                // the result itself is written, too
   bool isUnrounded = false;                             // the amax is that of float32, not of the stored result
+  std::vector<int> loads = {};                          // operands of the input, in place of stores
 };
 
 /// shape: its columns of a thread; with tiles device::kPatch. Equal programs have equal texts; pointers and the seeds

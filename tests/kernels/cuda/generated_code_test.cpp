@@ -49,6 +49,14 @@ TEST(GeneratedCode, OfAFormulaIsWhatIsInterpreted) {
   expectSameAsInterpreted(chain(DType::F32, {3, 7}, {link("Formula"), link("GELU"), link("ReLU")}));
 }
 
+/// The activation finds the amax of its input only where it is compiled. Packets, shifted rows and both lanes of a
+/// gate.
+TEST(GeneratedCode, OfAnInputThatIsKeptInE4m3IsWhatIsInterpreted) {
+  for (const Shape& shape : {Shape{70, 272}, Shape{33, 62}, Shape{5, 2}})
+    for (const char* const activation : {"SiLU", "SwiGLU"})
+      expectSameAsInterpreted(chain(DType::BF16, shape, {with(link(activation), "cache_quantized_input", true)}));
+}
+
 TEST(GeneratedCode, OfGroupsIsWhatIsInterpreted) {
   const Link experts = with(with(link("GroupedLinear"), "num_groups", std::int64_t{3}), "scale_bias", true);
   expectSameAsInterpreted(chain(DType::BF16, {9, 16}, {with(experts, "out_features", std::int64_t{24})}));

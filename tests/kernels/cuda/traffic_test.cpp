@@ -68,6 +68,13 @@ TEST_P(CudaTraffic, OfANormTakesTheResidualAlong) {
 INSTANTIATE_TEST_SUITE_P(Norms, CudaTraffic, ::testing::Values("RMSNorm", "LayerNorm", "L2Normalization"),
                          [](const auto& test) { return std::string(test.param); });
 
+/// The activation finds the amax of the input that is kept, so that only its quantization reads it
+/// again.
+TEST(CudaTrafficOfKeptInputs, ReadsThemTwice) {
+  for (const char* const activation : {"GELU", "SwiGLU"})
+    expectTheLeast(chain(DType::BF16, {64, 1024}, {with(link(activation), "cache_quantized_input", true)}));
+}
+
 class CudaCodeTraffic : public ::testing::TestWithParam<const char*> {
  protected:
   static Graph graphOf(const std::vector<Link>& links, ExecutionMode pass = ExecutionMode::Training) {
