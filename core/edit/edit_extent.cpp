@@ -25,7 +25,7 @@ class NamedNodes {
     addOutput(edit.output);
     if (edit.id != edit.output.id) m_extent.changesOtherNodes = true;
   }
-  void operator()(const MoveNode&) {}
+  void operator()(const MoveNode& edit) { m_extent.movedNodes.insert(edit.id); }
   void operator()(const AddFrame&) {}
   void operator()(const RemoveFrame&) {}
   void operator()(const ReplaceFrame&) {}

@@ -16,6 +16,7 @@ struct EditExtent {
   /// Nodes of the pipeline that are added, removed, set or wired otherwise. Complete unless changesOtherNodes; what an
   /// output read before is not named.
   std::set<std::string> nodes;
+  std::set<std::string> movedNodes;
   /// Ids or blocks change: other nodes may be affected.
   bool changesOtherNodes = false;
   bool changesSwitches = false;  // of fusions, at any op

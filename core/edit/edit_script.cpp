@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 namespace fuseline {
 
@@ -76,12 +77,31 @@ void removeLink(EditScript& script, const Link& link) {
 
 namespace {
 
-/// All nodes after this x have moved: frames after it too, and frames around it are wider.
-void stretchFrames(EditScript& script, int x, int widthPx) {
+/// Rows of nodes from the top of the first one to the top of the last one.
+struct Band {
+  int top;
+  int bottom;
+};
+
+/// The rows around one, as far as no wide gap is between them: the parts of a long pipeline that was broken into rows
+/// move by themselves.
+Band bandAround(int y, std::vector<int> tops) {
+  constexpr int kWideGapPx = kRowPitchPx * 3 / 2;
+  std::ranges::sort(tops);
+  const auto here = std::ranges::lower_bound(tops, y);
+  Band band{y, y};
+  for (auto top = std::make_reverse_iterator(here); top != tops.rend() && band.top - *top < kWideGapPx; ++top)
+    band.top = *top;
+  for (auto top = here; top != tops.end() && *top - band.bottom < kWideGapPx; ++top) band.bottom = *top;
+  return band;
+}
+
+/// All nodes of the band after this x have moved: its frames after it too, and frames around it are wider.
+void stretchFrames(EditScript& script, Band band, int x, int widthPx) {
   const PipelineDocument before = script.document();
   for (const DocumentFrame* frame : drawnFrames(before)) {
     FrameArea area = *frame->area;
-    if (area.x + area.width <= x) continue;
+    if (area.x + area.width <= x || area.y > band.bottom || area.y + area.height < band.top) continue;
     if (area.x > x)
       area.x += widthPx;
     else
@@ -105,10 +125,14 @@ std::optional<Position> makeRoom(EditScript& script, const std::string& after, i
     const Position& p = entry.second;
     return p.x > anchor->x && p.x < place.x + widthPx && std::abs(p.y - place.y) < kRowPitchPx;
   });
-  for (const auto& [id, p] : positions) {
-    if (isTaken && p.x > anchor->x) script.add(MoveNode{.id = id, .position = Position{p.x + widthPx, p.y}});
-  }
-  if (isTaken) stretchFrames(script, anchor->x, widthPx);
+  if (!isTaken) return place;
+  std::vector<int> tops;
+  for (const auto& [id, p] : positions) tops.push_back(p.y);
+  const Band band = bandAround(anchor->y, std::move(tops));
+  for (const auto& [id, p] : positions)
+    if (p.x > anchor->x && p.y >= band.top && p.y <= band.bottom)
+      script.add(MoveNode{.id = id, .position = Position{p.x + widthPx, p.y}});
+  stretchFrames(script, band, anchor->x, widthPx);
   return place;
 }
 

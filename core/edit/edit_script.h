@@ -53,8 +53,8 @@ std::string countLabel(const char* verb, std::size_t count);
 void addLink(EditScript& script, const Endpoint& from, const Endpoint& to);
 void removeLink(EditScript& script, const Link& link);
 
-/// Makes room right of a node: all that stand there move on by this width, but not those in `except`, which are to
-/// come there. Returns where the room begins; nothing where the node has no place of its own.
+/// Makes room right of a node: all that stand there in its rows move on by this width, but not those in `except`,
+/// which are to come there. Returns where the room begins; nothing where the node has no place of its own.
 std::optional<Position> makeRoom(EditScript& script, const std::string& after, int widthPx = kNodePitchPx,
                                  const std::set<std::string>& except = {});
 

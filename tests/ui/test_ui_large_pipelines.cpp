@@ -65,6 +65,7 @@ class LargePipelinesTest : public QObject {
   void anEditKeepsTheItemsOfOthers();
   void aPlannedEditIsShownAsByANewCanvas_data();
   void aPlannedEditIsShownAsByANewCanvas();
+  void anInsertedOpMovesItsRowAtOnce();
   void theFusionsAroundAnEditAreShownFirst();
   void anEditBeforeThePlanOfAnotherIsShownFirst();
   void anAttributeKeepsThePlanAndItsPanes();
@@ -448,6 +449,34 @@ void LargePipelinesTest::aPlannedEditIsShownAsByANewCanvas() {
   }
 }
 
+/// Wires and outlines follow the nodes that make room, before the plan.
+void LargePipelinesTest::anInsertedOpMovesItsRowAtOnce() {
+  Fixture f(layers(40));
+  QVERIFY(waitForAnalysis(f.session) && placeAll(f));
+  GraphScene& scene = f.window.scene();
+  const CanvasItems& items = scene.canvasItems();
+  std::map<std::string, QPointF> before;
+  for (const auto& [id, item] : items.nodes()) before.emplace(id, item->pos());
+  scene.scope().select({QStringLiteral("norm7")});
+  scene.commands().insertAfterSelection("GELU");
+  QVERIFY(f.session.plan().isAnalysing());
+  int numMoved = 0;
+  for (const auto& [id, position] : f.session.pipeline().document().positions()) {
+    QCOMPARE(scene.node(id)->pos(), QPointF(position.x, position.y));
+    numMoved += before.contains(id) && before.at(id) != scene.node(id)->pos();
+  }
+  QVERIFY(numMoved > 0 && numMoved < 100);
+  for (const LinkItem* link : items.links()) {
+    const auto& [from, to, isOutput] = link->link();
+    QCOMPARE(link->path().pointAtPercent(0), *scene.node(from.node)->portPosition({from.node, from.port, true}));
+    QCOMPARE(link->path().pointAtPercent(1), *scene.node(to.node)->portPosition({to.node, to.port, false}));
+  }
+  for (const HullItem* hull : items.hulls())
+    for (const QString& owner : hull->look().owners)
+      QVERIFY(hull->outlineRect().contains(scene.node(owner.toStdString())->sceneBox()));
+  QVERIFY(waitForAnalysis(f.session));
+}
+
 namespace {
 
 /// Outlines, wires and labels of these ops, as lines.
@@ -505,9 +534,18 @@ void LargePipelinesTest::theFusionsAroundAnEditAreShownFirst() {
   QVERIFY(
       f.session.pipeline().apply(fuseline::removeNodes(document, std::set<std::string>{"norm30"}, {}, Reconnect::Yes)));
   QVERIFY(!items.node("norm30"));
+  const auto numSeen = [&] {
+    const QList<QGraphicsItem*> all = f.window.scene().items();
+    return std::ranges::count_if(
+        all, [](const QGraphicsItem* item) { return item->isVisible() && dynamic_cast<const NodeItem*>(item); });
+  };
+  QCOMPARE(numSeen(), std::ssize(items.nodes()));
   QVERIFY(std::ranges::none_of(
       items.hulls(), [](const HullItem* hull) { return hull->look().owners.contains(QStringLiteral("norm30")); }));
   QVERIFY(isForetold("up30"));
+  QCOMPARE(std::ranges::count_if(f.window.scene().items(),
+                                 [](const QGraphicsItem* item) { return dynamic_cast<const LinkItem*>(item); }),
+           std::ssize(items.links()));  // none is kept
   f.session.pipeline().undo();
   QVERIFY(items.node("norm30"));
   QVERIFY(isForetold("norm30"));

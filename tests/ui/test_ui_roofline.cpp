@@ -18,6 +18,7 @@ class RooflineTest : public QObject {
   void dotsStandByIntensityAndSpeed();
   void fusionsHaveArrowsAndOtherStepsHaveNone();
   void axesShowAllOfIt();
+  void numbersOfTheAxisAreWhole();
   void clickSelectsTheOp();
   void keysWalkAPlanAndGoToTheOther();
   void keysContinueFromTheSelectionOfOtherPanes();
@@ -118,6 +119,18 @@ void RooflineTest::axesShowAllOfIt() {
   RooflinePlot one;
   one.dots.push_back({.intensity = 3.0, .gflops = 3.0});
   QVERIFY(!intensityRange(one).decades(5).empty());
+}
+
+/// None is cut off at the right edge, wherever the last one is.
+void RooflineTest::numbersOfTheAxisAreWhole() {
+  Opened f(runWithPeaks());
+  for (int width = 300; width < 700; width += 13) {
+    f.view().resize(width, 260);
+    const QImage image = f.view().grab().toImage();
+    for (int y = image.height() / 2; y < image.height() - 1; ++y)
+      QVERIFY2(image.pixelColor(image.width() - 2, y) == image.pixelColor(image.width() - 2, image.height() / 2),
+               qPrintable(QString::number(width)));
+  }
 }
 
 void RooflineTest::clickSelectsTheOp() {

@@ -272,6 +272,14 @@ std::vector<HullItem*> replaced(const std::vector<HullItem*>& hulls, const std::
   return kept;
 }
 
+std::vector<HullItem*> hullsOf(const std::vector<HullItem*>& hulls, const std::set<QString>& owners) {
+  std::vector<HullItem*> found;
+  if (!owners.empty())
+    std::ranges::copy_if(hulls, std::back_inserter(found),
+                         [&](const HullItem* hull) { return hasOwnerAmong(hull->look(), owners); });
+  return found;
+}
+
 std::vector<Link> linksAt(const PipelineDocument& document, const FewIds& nodes) {
   std::vector<Link> links;
   for (const Wire& wire : document.wires())
@@ -417,6 +425,7 @@ bool CanvasItems::syncEdited(const FewIds& nodes, const std::vector<NodeLook>& l
   if (!isFollowed || !m_places.follow(nodes, looks)) return false;
   m_addedNodes.clear();
   const Removal remove = [this](QGraphicsItem* item) { m_retired.add(item); };
+  std::set<QString> movedNodes;
   for (const NodeLook& look : looks) {
     noteDTypes(m_shown, look);
     NodeItem*& item = m_nodes[look.id];
@@ -426,7 +435,7 @@ bool CanvasItems::syncEdited(const FewIds& nodes, const std::vector<NodeLook>& l
       m_nodesInOrder.push_back(item);  // the next sync() puts it in its place
     }
     item->setLook(look);
-    (void)isMovedTo(*item, m_places.of(look.id));
+    if (isMovedTo(*item, m_places.of(look.id))) movedNodes.insert(toQt(look.id));
   }
   std::set<QString> gone;
   for (const std::string& id : nodes.all()) {
@@ -446,6 +455,7 @@ bool CanvasItems::syncEdited(const FewIds& nodes, const std::vector<NodeLook>& l
     if (endsAt(item->link(), nodes)) placeLink(*item, m_nodes, *m_reroutes, m_wires);
   std::vector<HullItem*> none;
   m_hulls = replaced(m_hulls, gone, {}, {}, remove, none);
+  placeHulls(hullsOf(m_hulls, movedNodes), m_hulls, m_nodes);
   m_hullsOf = {};
   ++m_shown.revision;
   m_arePlacesOld = true;

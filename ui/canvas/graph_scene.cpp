@@ -149,8 +149,9 @@ std::optional<CanvasItems::Looks> looksWith(const std::vector<NodeLook>& some, c
 /// Edits change the look of the nodes that they name. The tensors of others follow with the analysis.
 void GraphScene::followPipeline() {
   const auto& edits = LastEdits::of(m_session.pipeline());
-  const EditExtent extent = edits ? extentOf(*edits) : EditExtent();
+  EditExtent extent = edits ? extentOf(*edits) : EditExtent();
   const Reach reach = extent.isAttributesOnly() ? Reach::Looks : Reach::Canvas;
+  extent.nodes.merge(extent.movedNodes);
   if (!edits || extent.changesOtherNodes || !syncNodes(extent.nodes, reach)) sync();
 }
 

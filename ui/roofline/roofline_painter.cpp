@@ -188,7 +188,10 @@ void RooflinePainter::paintAxes() {
     m_painter.setPen(colors.grid);
     m_painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
     m_painter.setPen(colors.dimText);
-    m_painter.drawText(QRectF(x - 2 * line, area.bottom() + 2, 4 * line, line), Qt::AlignCenter, axisNumber(power));
+    const QString number = axisNumber(power);
+    const double width = m_painter.fontMetrics().horizontalAdvance(number) + 2;
+    const double left = std::min(x - width / 2, area.right() + kCeilingGapPx - width);  // the last one stays whole
+    m_painter.drawText(QRectF(left, area.bottom() + 2, width, line), Qt::AlignCenter, number);
   }
   for (const double power : m_scale.speed().decades(static_cast<int>(area.height() / (1.5 * line)))) {
     const double y = std::round(m_scale.yOf(power)) + 0.5;

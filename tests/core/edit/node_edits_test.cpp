@@ -3,10 +3,15 @@
 #include "core/edit/node_edits.h"
 
 #include "core/edit/block_edits.h"
+#include "core/edit/view_grid.h"
 #include "tests/core/edit/edit_scene.h"
 #include "tests/core/edit/has_link.h"
 
+#include <map>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -83,6 +88,23 @@ TEST(NodeEdits, WarnsOfAShapeThatDoesNotFit) {
   ASSERT_TRUE(s.history.apply(RemoveWire{.wire = {{"x", ""}, {"norm", "x"}}}));
   const std::string warning = linkWarning(s.document(), {"x", ""}, {"norm", "x"});
   EXPECT_NE(warning.find("32"), std::string::npos) << warning;
+}
+
+/// norm, fc and an extra lane stand in one row of the view, act and y far below in the next one.
+TEST(NodeEdits, AnInsertedOpMovesTheNodesOfItsRow) {
+  EditScene s;
+  const std::vector<std::pair<std::string, Position>> before = {{"x", {0, 0}},
+                                                                {"norm", {kNodePitchPx, 0}},
+                                                                {"fc", {2 * kNodePitchPx, 120}},
+                                                                {"act", {kNodePitchPx, 480}},
+                                                                {"y", {2 * kNodePitchPx, 480}}};
+  for (const auto& [id, place] : before) ASSERT_TRUE(s.history.apply(MoveNode{.id = id, .position = place}));
+  ASSERT_TRUE(s.history.apply(insertAfter(s.document(), s.graph(), "GELU", "x").edit));
+  std::map<std::string, Position> after(s.document().positions().begin(), s.document().positions().end());
+  EXPECT_EQ(after.at("norm").x, 2 * kNodePitchPx);
+  EXPECT_EQ(after.at("fc").x, 3 * kNodePitchPx);
+  EXPECT_EQ(after.at("act").x, kNodePitchPx);
+  EXPECT_EQ(after.at("y").x, 2 * kNodePitchPx);
 }
 
 TEST(NodeEdits, ReplacesAnOpAndKeepsItsWires) {
