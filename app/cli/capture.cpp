@@ -15,6 +15,7 @@
 #include <cmath>
 #include <filesystem>
 #include <set>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -84,19 +85,25 @@ Error withAdvice(const Error& error, std::span<const CapturableTensor> all, cons
   return {fmt::format("--capture {} --capture-list shows all tensors.", error.message), error.kind};
 }
 
-bool isKnown(const Graph& graph, const std::vector<CapturableTensor>& all, const std::string& name) {
-  return std::ranges::find(all, name, &CapturableTensor::name) != all.end() ||
-         chooseTensors(graph, all, std::span(&name, 1));
+/// The names of tensors and of ops, and of the blocks around them.
+std::unordered_set<std::string> knownNames(const Graph& graph, const std::vector<CapturableTensor>& all) {
+  std::unordered_set<std::string> names;
+  for (const CapturableTensor& tensor : all) names.insert(tensor.name);
+  for (const Node& node : graph.nodes()) {
+    names.insert({node.id, node.owner});
+    for (std::size_t dot = node.id.find('.'); dot != std::string::npos; dot = node.id.find('.', dot + 1))
+      names.insert(node.id.substr(0, dot));
+  }
+  return names;
 }
 
 /// Ids may contain commas, so each name of a list is the longest that is known; one that is not ends at its comma.
-std::vector<std::string> namesOf(const Graph& graph, const std::vector<CapturableTensor>& all,
-                                 const std::vector<std::string>& lists) {
+std::vector<std::string> namesOf(const std::unordered_set<std::string>& known, const std::vector<std::string>& lists) {
   std::vector<std::string> names;
   for (const std::string& list : lists) {
     for (std::size_t begin = 0; begin <= list.size();) {
       std::size_t end = list.size();
-      while (end != std::string::npos && end > begin && !isKnown(graph, all, list.substr(begin, end - begin)))
+      while (end != std::string::npos && end > begin && !known.contains(list.substr(begin, end - begin)))
         end = list.rfind(',', end - 1);
       if (end == std::string::npos || end <= begin) end = std::min(list.find(',', begin), list.size());
       if (end > begin) names.push_back(list.substr(begin, end - begin));
@@ -148,7 +155,7 @@ Result<void> checkCaptureFiles(const CaptureOptions& options) {
 
 Result<TensorChoice> chosenTensors(const Graph& graph, const std::vector<CapturableTensor>& all,
                                    const CaptureOptions& options) {
-  const std::vector<std::string> names = namesOf(graph, all, options.names);
+  const std::vector<std::string> names = namesOf(knownNames(graph, all), options.names);
   if (Result<void> known = checkNames(graph, all, names); !known) return known.error();
   Result<TensorChoice> choice = chooseTensors(graph, all, names);
   if (!choice) return choice.error();

@@ -267,7 +267,7 @@ class ColumnViews {
     return isThere ? std::optional(joined) : std::nullopt;
   }
 
-  /// rotated: what this step reads. Only it and the rotary embedding use it.
+  /// The part whose rotation this step reads; nothing else may read the rotation.
   JoinedPart rotatedPart(int step, int rotated) const {
     JoinedPart joined{.rotated = rotated};
     const bool hasOtherUses = m_uses[toIndex(rotated)].size() != 2;
@@ -292,7 +292,7 @@ class ColumnViews {
            !isWrittenByOthers(whole, step, {.joins = true}) && !isReadUnrotated(source, parts);
   }
 
-  /// Does anybody need the columns that are rotated after that?
+  /// Does a step need the columns as they were before they were rotated in place?
   bool isReadUnrotated(int source, const std::vector<JoinedPart>& parts) const {
     int first = static_cast<int>(m_plan.steps.size());
     for (const JoinedPart& part : parts)

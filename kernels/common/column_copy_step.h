@@ -9,7 +9,7 @@
 
 namespace fuseline {
 
-/// ToPieces: pieces that are absent are not wanted. FromPieces: those that are absent are zeros.
+/// ToPieces: absent pieces are not written. FromPieces: absent pieces are read as zeros.
 enum class ColumnCopyDirection { ToPieces, FromPieces };
 
 /// Some columns of the whole, of all its rows.

@@ -23,7 +23,7 @@ namespace {
 const char* orderReason(const OnnxReading& reading, const AttentionOperand& operand) {
   const OnnxNode* const maker = reading.maker(operand.view.base);
   const bool isJoined = maker && (maker->op_type() == "Concat" || maker->op_type() == "ScatterND");
-  return isJoined ? "its keys or values are joined from several tensors, such as those of a cache"
+  return isJoined ? "its queries, keys or values are joined from several tensors, such as those of a cache"
                   : "queries, keys and values have different orders of axes";
 }
 

@@ -113,14 +113,17 @@ TEST(ColumnViews, LatentAttentionKeepsQueriesOnce) {
 
 /// Rotated columns that a later step reads unrotated are not rotated in place.
 TEST(ColumnViews, CopyTheQueriesThatOthersReadUnrotated) {
-  std::vector<Link> links = latentAttention().links;
-  links.push_back(reading("split_q.y1", link("RMSNorm", "late")));
-  const Graph graph = chain(DType::F32, {99, 2, 16}, links, {.extraOutputs = {"proj.y"}});
-  const Plan plan = makePlan(graph, unfused(graph));
-  EXPECT_NE(storageOf(plan, "q:y"), storageOf(plan, "q_b:y")) << toString(plan);
-  EXPECT_EQ(firstDifference(runPlan(graph, plan, cpuWith(2)), runPlan(graph, plan, makeReferenceBackend()),
-                            4.0 * toleranceOf(DType::F32).relative),
-            "");
+  for (const char* unrotated : {"split_q.y1", "q_b.y"}) {
+    std::vector<Link> links = latentAttention().links;
+    links.push_back(reading(unrotated, link("RMSNorm", "late")));
+    const Graph graph = chain(DType::F32, {99, 2, 16}, links, {.extraOutputs = {"proj.y"}});
+    const Plan plan = makePlan(graph, unfused(graph));
+    EXPECT_NE(storageOf(plan, "q:y"), storageOf(plan, "q_b:y")) << unrotated << '\n' << toString(plan);
+    EXPECT_EQ(firstDifference(runPlan(graph, plan, cpuWith(2)), runPlan(graph, plan, makeReferenceBackend()),
+                              4.0 * toleranceOf(DType::F32).relative),
+              "")
+        << unrotated;
+  }
 }
 
 /// A plan that keeps all intermediates copies every part.
