@@ -135,19 +135,20 @@ class Trials {
         m_analysis(analyze(document, options)),
         m_mostTried(mostTried(m_analysis.graph())) {}
 
-  std::vector<Suggestion> all(const std::stop_token& stop) {
+  std::vector<Suggestion> all(const SuggestionWatch& watch) {
     std::vector<Suggestion> found;
     if (!m_analysis.isRunnable()) return found;
     std::vector<Proposal> proposals = proposalsFor({m_document, m_options, m_analysis});
     if (proposals.size() > m_mostTried) takeTurns(proposals);
     for (Proposal& proposal : proposals) {
-      if (stop.stop_requested()) return {};
+      if (watch.stop.stop_requested()) return {};
+      if (watch.onTrial) watch.onTrial(m_tried.size(), std::min(proposals.size(), m_mostTried));
       if (std::optional<Suggestion> suggestion = tried(std::move(proposal))) found.push_back(std::move(*suggestion));
     }
     std::ranges::stable_sort(found, [&](const auto& a, const auto& b) { return comesFirst(a, b, device()); });
-    if (std::optional<Suggestion> combination = combined(found, stop))
+    if (std::optional<Suggestion> combination = combined(found, watch.stop))
       found.insert(found.begin(), std::move(*combination));
-    return stop.stop_requested() ? std::vector<Suggestion>() : found;
+    return watch.stop.stop_requested() ? std::vector<Suggestion>() : found;
   }
 
  private:
@@ -292,8 +293,8 @@ PlanNeeds needsOf(const Analysis& analysis) {
 }
 
 std::vector<Suggestion> suggestions(const PipelineDocument& document, const AnalysisOptions& options,
-                                    const std::stop_token& stop) {
-  return Trials(document, options).all(stop);
+                                    const SuggestionWatch& watch) {
+  return Trials(document, options).all(watch);
 }
 
 std::vector<std::string> effectsOf(const Suggestion& suggestion, const DeviceModel& device) {

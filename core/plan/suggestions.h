@@ -6,6 +6,7 @@
 #include "core/plan/analysis.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -55,6 +56,13 @@ struct Suggestion {
   Saving saving() const;
 };
 
+/// How a search is followed from outside.
+struct SuggestionWatch {
+  std::stop_token stop = {};
+  /// Before each edit is tried: how many were, and how many will be at most. Empty: nobody listens.
+  std::function<void(std::size_t tried, std::size_t most)> onTrial = {};
+};
+
 /// Tries the proposals of core/plan/suggestions, each separately, and returns those that gain: less traffic or fewer
 /// launches, less memory, or more GEMMs in 8 bits. Suggestions that keep results come first, within each kind those
 /// with the largest gain. If several that keep results gain more together than the best of them alone, their
@@ -63,7 +71,7 @@ struct Suggestion {
 /// nodes, and some more for the combination; of proposals that lead to the same document the first counts. Empty when
 /// stopped, or if the document has errors.
 std::vector<Suggestion> suggestions(const PipelineDocument& document, const AnalysisOptions& options = {},
-                                    const std::stop_token& stop = {});
+                                    const SuggestionWatch& watch = {});
 inline constexpr std::size_t kMostTried = 200;
 
 /// "moves 5.5 MiB less", "1 step fewer", "keeps 2.75 MiB less for backward", ...: gains first, then costs.

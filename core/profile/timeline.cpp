@@ -27,6 +27,15 @@ TimelineBox boxOf(const TimelineSpan& span) {
           .endNs = std::llround(span.startNs + span.durationNs)};
 }
 
+/// Clocks of a device tell the end of a kernel and the begin of the next one only so well apart.
+bool isByTheClock(const TimelineBox& before, const TimelineBox& next) {
+  constexpr std::int64_t kMostNs = 1000;
+  constexpr std::int64_t kLeastShare = 20;  // of the shorter one
+  const std::int64_t overlap = before.endNs - next.startNs;
+  const std::int64_t shorter = std::min(before.endNs - before.startNs, next.endNs - next.startNs);
+  return overlap > 0 && overlap <= kMostNs && overlap * kLeastShare <= shorter && before.endNs < next.endNs;
+}
+
 bool beginsFirst(const TimelineBox& a, const TimelineBox& b) {
   return std::tuple(a.startNs, a.level, a.endNs) < std::tuple(b.startNs, b.level, b.endNs);
 }
@@ -57,11 +66,10 @@ class Lanes {
   std::vector<TimelineBox> stepsAndActivities() const {
     std::vector<TimelineBox> boxes;
     std::map<int, TimelineBox> steps;
-    for (const TimelineSpan& span : m_variant.timeline.spans) {
-      const TimelineBox box = boxOf(span);
-      if (span.activity >= 0) boxes.push_back(box);
-      if (span.step < 0) continue;
-      TimelineBox& step = steps.try_emplace(span.step, box).first->second;
+    for (const TimelineBox& box : spansApart()) {
+      if (box.activity >= 0) boxes.push_back(box);
+      if (box.step < 0) continue;
+      TimelineBox& step = steps.try_emplace(box.step, box).first->second;
       step.level = TimelineLevel::Step;
       step.activity = -1;
       step.startNs = std::min(step.startNs, box.startNs);
@@ -69,6 +77,20 @@ class Lanes {
     }
     for (const auto& [index, step] : steps) boxes.push_back(step);
     return boxes;
+  }
+
+  /// Spans in the order of their start. The earlier one of two steps that overlap by the clock alone is cut.
+  std::vector<TimelineBox> spansApart() const {
+    std::vector<TimelineBox> spans;
+    for (const TimelineSpan& span : m_variant.timeline.spans) spans.push_back(boxOf(span));
+    std::ranges::stable_sort(spans, beginsFirst);
+    TimelineBox* before = nullptr;
+    for (TimelineBox& span : spans) {
+      if (span.step < 0 || m_variant.steps[at(span.step)].isTransfer()) continue;
+      if (before && before->step != span.step && isByTheClock(*before, span)) before->endNs = span.startNs;
+      before = &span;
+    }
+    return spans;
   }
 
   /// Boxes come in the order of their start, a step before its activities.

@@ -4,10 +4,13 @@
 #include "core/edit/apply_edit.h"
 #include "core/lowering/connections.h"
 #include "core/profile/run_file.h"
+#include "core/quant/recipe.h"
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/compare/base_canvas.h"
+#include "ui/session/baselines.h"
 
+#include <QMenu>
 #include <QScrollBar>
 #include <QTest>
 
@@ -43,6 +46,8 @@ class ChangesTest : public QObject {
   void twoCanvasesShowOldAndNew();
   void twoCanvasesPanAndZoomTogether();
   void theCompareWorkspaceHasTwoCanvases();
+  void timesStandOnBothCanvasesAndTheirChangeOnTheNewOne();
+  void comparesWithAnotherRecipe();
 };
 
 namespace {
@@ -517,6 +522,54 @@ void ChangesTest::theCompareWorkspaceHasTwoCanvases() {
   QVERIFY(f.window.findChild<BaseCanvas*>()->isVisible());
   QVERIFY(f.window.workspaces().show(QStringLiteral("design")));
   QVERIFY(!f.window.findChild<BaseCanvas*>()->isVisible());
+}
+
+RunRecord withRounds(RunRecord record, int rounds) {
+  for (VariantRecord& variant : record.variants)
+    for (StepRecord& step : variant.steps) step.samplesNs.resize(static_cast<std::size_t>(rounds));
+  return record;
+}
+
+void ChangesTest::timesStandOnBothCanvasesAndTheirChangeOnTheNewOne() {
+  RunRecord now = withRounds(measuredRun(), 8);
+  RunRecord before = now;
+  for (const auto& [record, ns] : {std::pair(&now, 1e6), {&before, 2e6}})
+    for (VariantRecord& variant : record->variants)
+      for (StepRecord& step : variant.steps)
+        for (std::size_t round = 0; round < step.samplesNs.size(); ++round)
+          step.samplesNs[round] = step.phase == "forward" ? ns * (1.0 + 1e-4 * static_cast<double>(round)) : 1e6;
+  OpenedRun f(now, QStringLiteral("changes"));
+  QVERIFY(f.isOpen);
+  f.window.comparison().start(f.session.pipeline().document(), QStringLiteral("before"));
+  QVERIFY(f.session.pipeline().apply(MoveNode{"fc", Position{0, 80}}) && waitForAnalysis(f.session));
+  auto* base = f.window.findChild<BaseCanvas*>();
+  base->toggle().trigger();
+  QVERIFY(QTest::qWaitFor([&] { return base->scene() && base->scene()->node("fc"); }));
+  f.window.scene().measured().overlay().choose(HeatMode::Change);
+  QVERIFY(!f.window.scene().measured().overlay().scale() && !base->scene()->node("fc")->look().hasHeat());
+
+  QVERIFY(f.session.baselines().pin(before));
+  QVERIFY(QTest::qWaitFor([&] { return base->scene()->node("fc")->look().hasHeat(); }));
+  QVERIFY(!base->scene()->node("fc")->look().forwardHeat->isChange);
+  const NodeLook& look = f.window.scene().node("fc")->look();
+  QVERIFY(look.forwardHeat->isChange);
+  QCOMPARE(look.forwardHeat->heat, -1.0);
+  QCOMPARE(look.forwardHeat->text, QStringLiteral("-50.0 %"));
+  QCOMPARE(look.backwardHeat->heat, 0.0);
+  QVERIFY(f.window.scene().measured().overlay().scale()->isOfChanges);
+}
+
+void ChangesTest::comparesWithAnotherRecipe() {
+  Fixture f(smallPipeline());
+  QVERIFY(waitForAnalysis(f.session));
+  const QMenu& recipes = *named<QAction>(f.window, "Compare with recipe")->menu();
+  QCOMPARE(recipes.actions().size(), static_cast<qsizetype>(builtinRecipes().size()));
+  named<QAction>(recipes, "DelayedScaling")->trigger();
+  QVERIFY(QTest::qWaitFor([&] { return !f.window.comparison().isComparing(); }));
+  QCOMPARE(f.window.comparison().changes().size(), std::size_t{1});
+  QCOMPARE(f.window.comparison().changes().front().section, DocumentChange::Section::Recipe);
+  QVERIFY(f.window.comparison().baseName().endsWith(QStringLiteral("DelayedScaling")));
+  QVERIFY(!f.session.pipeline().isModified());
 }
 
 FUSELINE_UI_TEST(ChangesTest)

@@ -1,5 +1,7 @@
 // The export dialog: what it shows is what it saves, and what stands in the way is a sentence.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/file_format.h"
+#include "core/edit/node_edits.h"
 #include "core/export/graphviz/layouts.h"
 #include "core/export/html_comparison.h"
 #include "core/export/onnx/onnx_proto.h"
@@ -35,6 +37,7 @@ class ExportTest : public QObject {
  private Q_SLOTS:
   void showsEveryFormat();
   void notesStandAboveTheText();
+  void saysInWordsOfTheWindowWhatIsWrong();
   void copiesTheText();
   void savesBytesAndShowsTheirListing();
   void aConfigOffersTheWeightsBesideIt();
@@ -79,6 +82,17 @@ void ExportTest::notesStandAboveTheText() {
   QCOMPARE(Dialog(safe).notes().count(u'\n'), 0);
   Fixture inPlace(residualPipeline(true));
   QVERIFY(Dialog(inPlace).notes().contains(QStringLiteral("add: in_place is switched off")));
+}
+
+void ExportTest::saysInWordsOfTheWindowWhatIsWrong() {
+  Fixture blank(serialize(newPipeline()));
+  QVERIFY(Dialog(blank).notes().endsWith(QStringLiteral("\nThe pipeline has no ops yet. Add one to export it.")));
+  Fixture wrong(smallPipeline());
+  QVERIFY(wrong.session.pipeline().apply(SetAttribute{.id = "fc", .name = "in_features", .value = 7}));
+  const QString notes = Dialog(wrong).notes();
+  QVERIFY2(
+      notes.contains(QStringLiteral("The pipeline has an error: ")) && !notes.contains(QStringLiteral("/pipeline/")),
+      qPrintable(notes));
 }
 
 void ExportTest::copiesTheText() {

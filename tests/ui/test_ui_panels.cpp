@@ -1,11 +1,14 @@
 // Panels: the inspector edits, the selection is one, files round-trip, problems are repaired.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/file_format.h"
+#include "core/edit/node_edits.h"
+#include "core/lowering/connections.h"
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/inspector/attribute_field.h"
 #include "ui/inspector/block_section.h"
 #include "ui/inspector/overrides_table.h"
+#include "ui/library/palette_panel.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/table_copying.h"
 #include "ui/window/drawing_dialog.h"
@@ -102,6 +105,8 @@ class PanelsTest : public QObject {
   void opsInsideABlockAreEditedAtAnInstance();
   void aFieldInsideABlockTellsItsProblem();
   void suggestionsAreTriedWhileSomebodyLooks();
+  void aSearchForSuggestionsIsCanceled();
+  void undoIsNoUseOfAnOp();
   void singleGemmsStayInHighPrecision();
 };
 
@@ -1134,6 +1139,38 @@ void PanelsTest::suggestionsAreTriedWhileSomebodyLooks() {
   QVERIFY(waitForAnalysis(f.session));
   QTRY_VERIFY(!panel.search().isSearching());
   QVERIFY(shows(panel, QStringLiteral("Fix 1 error to see the plan.")));
+}
+
+void PanelsTest::aSearchForSuggestionsIsCanceled() {
+  Fixture f(kScaleBeforeProduct);
+  SuggestionsPanel& panel = f.window.suggestionsPanel();
+  f.window.showPane(QStringLiteral("suggestions"));
+  QVERIFY(panel.search().isSearching());
+  QVERIFY(hasLabel(panel, "Trying edits... <a href=\"cancel\">Cancel</a>"));
+  const auto follow = [&](const char* link) {
+    for (QLabel* label : panel.findChildren<QLabel*>())
+      if (label->text().contains(QString::fromUtf8(link))) return Q_EMIT label->linkActivated(QString::fromUtf8(link));
+    QFAIL(link);
+  };
+  follow("cancel");
+  QVERIFY(!panel.search().isSearching() && hasLabel(panel, "Canceled after 0 edits."));
+  QTest::qWait(50);
+  QVERIFY(panel.search().found().empty());
+  std::size_t most = 0;
+  connect(&panel.search(), &SuggestionSearch::progressed, this, [&] { most = panel.search().mostTried(); });
+  follow("again");
+  QTRY_VERIFY(!panel.search().isSearching() && panel.search().found().size() == 1);
+  QVERIFY(most > 0);
+}
+
+void PanelsTest::undoIsNoUseOfAnOp() {
+  Fixture f(smallPipeline());
+  const OpUse& use = f.window.findChild<PalettePanel*>()->use();
+  QVERIFY(f.session.pipeline().apply(removeOpWithWires(f.session.pipeline().document(), "norm", true)));
+  f.session.pipeline().undo();
+  QVERIFY(use.recents().isEmpty());
+  QVERIFY(f.session.pipeline().apply(AddOp{{.id = "drop", .operation = "Dropout"}}));
+  QCOMPARE(use.recents(), QStringList{QStringLiteral("Dropout")});
 }
 
 void PanelsTest::singleGemmsStayInHighPrecision() {

@@ -4,6 +4,8 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/compare/base_canvas.h"
+#include "ui/session/baselines.h"
 #include "ui/theme/format.h"
 
 #include <QLineEdit>
@@ -32,6 +34,7 @@ class RunHistoryTest : public QObject {
   void aNoteOnAStepIsKeptWhenAnotherRunArrives();
   void aBrokenFileIsASentence();
   void aRunIsPinnedAsBaseline();
+  void aRunIsComparedOnTwoCanvases();
   void notesOfStepsGoWhereTheRunGoes();
   void anOpenedRunLeavesTheListAsItIs();
   void whoComesBackFindsTheRunsOfBefore();
@@ -293,6 +296,19 @@ void RunHistoryTest::aRunIsPinnedAsBaseline() {
   QCOMPARE(f.text(0, RunsModel::StateColumn), QStringLiteral("baseline B"));
   f.session.baselines().unpinAll();
   QCOMPARE(f.text(0, RunsModel::StateColumn), QString());
+}
+
+void RunHistoryTest::aRunIsComparedOnTwoCanvases() {
+  Shown f;
+  f.measure();
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "norm", .name = "eps", .value = 0.5}));
+  named<QAction>(f.window.runs(), "Compare")->trigger();
+  f.history().waitForDone();
+  QVERIFY(f.session.baselines().reference());
+  QCOMPARE(f.window.workspaces().current(), QStringLiteral("compare"));
+  QVERIFY(waitForAnalysis(f.session) && QTest::qWaitFor([&] { return !f.window.comparison().isComparing(); }));
+  QCOMPARE(f.window.comparison().changes().size(), std::size_t{1});
+  QVERIFY(f.window.findChild<BaseCanvas*>()->isVisible());
 }
 
 void RunHistoryTest::notesOfStepsGoWhereTheRunGoes() {

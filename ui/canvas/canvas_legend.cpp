@@ -77,7 +77,8 @@ void paintScale(QPainter& painter, const QRect& area, const HeatScale& scale, co
   painter.drawText(leastLeft, top + metrics.ascent(), scale.least);
   painter.drawText(scaleLeft + kLegendScalePx + kLegendGapPx, top + metrics.ascent(), scale.most);
   for (int x = 0; x < kLegendScalePx; ++x)
-    painter.fillRect(scaleLeft + x, top + 3, 1, height - 6, heatColor(static_cast<double>(x) / (kLegendScalePx - 1)));
+    painter.fillRect(scaleLeft + x, top + 3, 1, height - 6,
+                     scale.colorAt(static_cast<double>(x) / (kLegendScalePx - 1)));
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/heat_overlay.h"
 
+#include "ui/session/baselines.h"
 #include "ui/theme/format.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace fuseline::ui {
 
@@ -23,13 +25,22 @@ double heatOfDistance(double ratio, double farthest) {
   return farthest > 1.0 ? std::max(0.0, ratio - 1.0) / (farthest - 1.0) : 0.0;
 }
 
+/// Half or twice the time has the strongest color, and what may be noise none.
+HeatHalf halfOfChange(const MetricChange& metric) {
+  const double heat = metric.change.isSignificant() ? std::clamp(std::log2(metric.change.median), -1.0, 1.0) : 0.0;
+  return {.heat = heat, .isChange = true, .text = toQt(changeText(metric))};
+}
+
 }  // namespace
 
 HeatOverlay::HeatOverlay(const Session& session) : m_session(session) {
   const auto forget = [this] {
     m_measured.reset();
+    m_changes.reset();
     Q_EMIT changed();
   };
+  connect(&session.baselines(), &Baselines::changed, this, forget);
+  connect(&session.results(), &LastResults::runTaken, this, forget);
   connect(&session.runner(), &Runner::finished, this, forget);
   connect(&session.pipeline(), &OpenPipeline::replaced, this, forget);
 }
@@ -46,7 +57,10 @@ void HeatOverlay::choose(HeatMode mode) {
 }
 
 void HeatOverlay::chooseNext() {
-  choose(m_mode == HeatMode::Error ? HeatMode::Off : static_cast<HeatMode>(static_cast<int>(m_mode) + 1));
+  const bool hasChanges = m_session.baselines().reference() != nullptr;
+  const HeatMode last = hasChanges ? HeatMode::Change : HeatMode::Roofline;
+  if (m_mode == HeatMode::Error) return choose(HeatMode::Off);
+  choose(m_mode < last ? static_cast<HeatMode>(static_cast<int>(m_mode) + 1) : HeatMode::Error);
 }
 
 void HeatOverlay::suggest(HeatMode mode) {
@@ -76,7 +90,30 @@ std::optional<HeatHalf> HeatOverlay::halfOf(const OpPass& pass, const MeasuredOp
   }
 }
 
+const std::map<std::string, OpChange>& HeatOverlay::changes() const {
+  static const std::map<std::string, OpChange> kNone;
+  const auto& run = m_session.results().lastRun();
+  const Baseline* const base = m_session.baselines().reference();
+  if (!run || run->isStale || !base) return kNone;
+  if (!m_changes) m_changes = changedOps(*base->record, run->record);
+  return *m_changes;
+}
+
+void HeatOverlay::addChangesTo(std::vector<NodeLook>& looks) const {
+  const std::map<std::string, OpChange>& all = changes();
+  const auto half = [](const std::optional<MetricChange>& change) {
+    return change ? std::optional(halfOfChange(*change)) : std::nullopt;
+  };
+  for (NodeLook& look : looks) {
+    const auto found = all.find(look.id);
+    if (look.kind != NodeKind::Op || found == all.end()) continue;
+    look.forwardHeat = half(found->second.forward);
+    look.backwardHeat = half(found->second.backward);
+  }
+}
+
 void HeatOverlay::addTo(std::vector<NodeLook>& looks) const {
+  if (m_mode == HeatMode::Change) return addChangesTo(looks);
   const MeasuredOps* const all = measured();
   if (!all) return;
   for (NodeLook& look : looks) {
@@ -88,6 +125,11 @@ void HeatOverlay::addTo(std::vector<NodeLook>& looks) const {
 }
 
 std::optional<HeatScale> HeatOverlay::scale() const {
+  if (m_mode == HeatMode::Change && !changes().empty())
+    return HeatScale{.title = tr("Time now / time in baseline %1").arg(m_session.baselines().reference()->letter()),
+                     .least = QStringLiteral("½×"),
+                     .most = QStringLiteral("2×"),
+                     .isOfChanges = true};
   const MeasuredOps* const all = measured();
   if (!all) return std::nullopt;
   switch (m_mode) {
@@ -113,12 +155,21 @@ QString HeatOverlay::description() const {
     case HeatMode::Roofline:
       if (measured() && !scale()) return tr("Overlay: distance from the roofline. This run has no measured peaks.");
       break;
+    case HeatMode::Change:
+      if (!m_session.baselines().reference())
+        return tr("Overlay: change from a baseline. None is pinned: pin a run above Timings.");
+      if (measured())
+        return changes().empty() ? tr("Overlay: change from baseline %1. It measured none of these ops.")
+                                       .arg(m_session.baselines().reference()->letter())
+                                 : tr("Overlay: change from baseline %1. Press O for RMS errors.")
+                                       .arg(m_session.baselines().reference()->letter());
+      break;
     default: break;
   }
   if (!measured()) return tr("Overlay: times of the last run. Not measured yet: press Ctrl+Enter.");
   return m_mode == HeatMode::Time    ? tr("Overlay: time. Press O for shares.")
          : m_mode == HeatMode::Share ? tr("Overlay: share. Press O for the distance from the roofline.")
-                                     : tr("Overlay: distance from the roofline. Press O for RMS errors.");
+                                     : tr("Overlay: distance from the roofline. Press O for the next overlay.");
 }
 
 }  // namespace fuseline::ui

@@ -2,26 +2,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/profile/changed_ops.h"
 #include "core/profile/measured_ops.h"
 #include "ui/canvas/node_look.h"
 #include "ui/session/session.h"
 
 #include <QObject>
 
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace fuseline::ui {
 
 /// Time: of each op in each pass. Share: of the sum of all steps. Roofline: time over the least time by the device's
-/// peaks. Error: RMS error of the last numerics run, which MeasuredLooks shows.
-enum class HeatMode { Off, Time, Share, Roofline, Error };
+/// peaks. Change: time beside that of the reference baseline. Error: RMS error of the last numerics run, which
+/// MeasuredLooks shows.
+enum class HeatMode { Off, Time, Share, Roofline, Change, Error };
 
 /// Ends of the color scale, and what it is a scale of.
 struct HeatScale {
   QString title;
   QString least;
   QString most;
+  bool isOfChanges = false;
+
+  /// place: 0 at the least, 1 at the most.
+  QColor colorAt(double place) const { return isOfChanges ? divergingColor(2.0 * place - 1.0) : heatColor(place); }
 };
 
 class HeatOverlay : public QObject {
@@ -34,13 +42,15 @@ class HeatOverlay : public QObject {
   HeatMode mode() const { return m_mode; }
   /// As the user chose it: later runs do not change it.
   void choose(HeatMode mode);
-  /// Off, time, share, roofline, error, and off again.
+  /// The next mode that has something to show, or off. Changes are left out without a baseline.
   void chooseNext();
   /// A new measurement is shown, unless the user chose something else.
   void suggest(HeatMode mode);
 
   /// Times of the last run; nullptr: there are none of this pipeline as it is.
   const MeasuredOps* measured() const;
+  /// Of the last run, from the reference baseline; empty: one of them is missing, or they have no op in common.
+  const std::map<std::string, OpChange>& changes() const;
   /// Halves of nodes: forward on the left, backward on the right. Nothing for a run of another pipeline.
   void addTo(std::vector<NodeLook>& looks) const;
   /// Nothing: no node has a color.
@@ -54,11 +64,14 @@ class HeatOverlay : public QObject {
  private:
   void show(HeatMode mode);
   std::optional<HeatHalf> halfOf(const OpPass& pass, const MeasuredOps& all) const;
+  void addChangesTo(std::vector<NodeLook>& looks) const;
 
   const Session& m_session;
   HeatMode m_mode = HeatMode::Error;
   bool m_isChosen = false;
-  mutable std::optional<MeasuredOps> m_measured;  // of the last run; nothing: not computed yet
+  // Nothing: not computed yet.
+  mutable std::optional<MeasuredOps> m_measured;  // of the last run
+  mutable std::optional<std::map<std::string, OpChange>> m_changes;
 };
 
 }  // namespace fuseline::ui

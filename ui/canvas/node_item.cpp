@@ -381,11 +381,11 @@ void NodeItem::paintHeat(QPainter& painter, bool isFar) const {
   const auto paintHalf = [&](const std::optional<HeatHalf>& half, double left, double right) {
     const QRectF area(left, row.top(), right - left, row.height());
     painter.setPen(Qt::NoPen);
-    painter.setBrush(half ? heatColor(half->heat) : m_theme.colors().alternate);
+    painter.setBrush(half ? half->color() : m_theme.colors().alternate);
     painter.drawRect(area);
     if (!half || isFar) return;
     painter.setFont(scaledFont(0.92));
-    painter.setPen(textOn(heatColor(half->heat)));
+    painter.setPen(textOn(half->color()));
     painter.drawText(area, Qt::AlignCenter, half->text);
   };
   paintHalf(m_look.forwardHeat, row.left(), middle - 0.5);

@@ -4,6 +4,7 @@
 
 #include "core/document/document.h"
 #include "core/plan/analysis.h"
+#include "ui/theme/theme.h"
 #include "ui/timings/node_status.h"
 
 #include <QSizeF>
@@ -33,8 +34,10 @@ struct PortLook {
 
 /// One pass of an op in the overlay. text: empty where the figure is of several ops.
 struct HeatHalf {
-  double heat = 0.0;  // 0 to 1
+  double heat = 0.0;  // 0 to 1; of a change -1 to 1
+  bool isChange = false;
   QString text;
+  QColor color() const { return isChange ? divergingColor(heat) : heatColor(heat); }
   bool operator==(const HeatHalf&) const = default;
 };
 

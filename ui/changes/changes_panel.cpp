@@ -127,6 +127,7 @@ QWidget* ChangesPanel::createButtons() {
 void ChangesPanel::addStart(QAction& action) {
   auto* button = new QPushButton(action.text().remove(u'&'), m_starts);
   m_starts->layout()->addWidget(button);
+  button->setMenu(action.menu());
   connect(button, &QPushButton::clicked, &action, &QAction::trigger);
   const auto follow = [button, &action] {
     button->setEnabled(action.isEnabled());

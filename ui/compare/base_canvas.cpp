@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/compare/base_canvas.h"
 
+#include "core/compare/document_difference.h"
+#include "core/runtime/measured_pipeline.h"
+#include "ui/session/baselines.h"
 #include "ui/session/run_files.h"
 #include "ui/theme/format.h"
 
@@ -12,7 +15,21 @@
 #include <QVBoxLayout>
 #include <QWheelEvent>
 
+#include <ranges>
+
 namespace fuseline::ui {
+
+namespace {
+
+/// The base has no baseline of its own to have changed from.
+HeatMode modeOfBase(HeatMode mode) { return mode == HeatMode::Change ? HeatMode::Time : mode; }
+
+bool isOf(const RunRecord& record, const PipelineDocument& document) {
+  const Result<MeasuredPipeline> measured = measuredPipeline(record);
+  return measured && documentDifference(measured->document, document).empty();
+}
+
+}  // namespace
 
 BaseCanvas::Parts::Parts(const Session& session, const Theme& theme)
     : base(session.settings()), mirrored(base), scene(base, theme), marks(scene, mirrored, theme, ComparedSide::Old) {}
@@ -74,7 +91,8 @@ void BaseCanvas::createParts() {
           [this] { m_parts->base.selection().select(m_session.selection().ids()); });
   HeatOverlay& overlay = m_view.graph().measured().overlay();
   connect(&overlay, &HeatOverlay::changed, &m_parts->scene,
-          [this, &overlay] { m_parts->scene.measured().overlay().choose(overlay.mode()); });
+          [this, &overlay] { m_parts->scene.measured().overlay().choose(modeOfBase(overlay.mode())); });
+  connect(&m_session.baselines(), &Baselines::changed, &m_parts->base, [this] { showTimes(); });
 }
 
 void BaseCanvas::refresh() {
@@ -100,9 +118,27 @@ void BaseCanvas::load() {
     const bool isRun = isRunFile(m_comparison.baseFile()) && m_parts->base.openRun(m_comparison.baseFile());
     if (!isRun)
       m_parts->base.show({.path = m_comparison.baseName(), .loaded = {.document = *base, .isTakenOut = true}});
-    m_parts->scene.measured().overlay().choose(m_view.graph().measured().overlay().mode());
+    m_parts->scene.measured().overlay().choose(modeOfBase(m_view.graph().measured().overlay().mode()));
+    m_times.reset();
   }
+  showTimes();
   mirror();
+}
+
+/// Of the newest baseline of this very pipeline. Times that were shown stay when it is unpinned.
+void BaseCanvas::showTimes() {
+  if (!m_shown || isRunFile(m_comparison.baseFile())) return;
+  for (const Baseline& each : m_session.baselines().all() | std::views::reverse) {
+    if (each.record == m_times || !isOf(*each.record, *m_shown)) continue;
+    m_times = each.record;
+    const RunSetup& setup = m_parts->base.setup();
+    m_parts->base.results().takeRun({.record = *m_times,
+                                     .document = m_parts->base.pipeline().document(),
+                                     .pass = setup.pass(),
+                                     .device = setup.runTarget().place(),
+                                     .source = setup.tensorSource()});
+    return;
+  }
 }
 
 /// From the other side: the document is the base of the base.

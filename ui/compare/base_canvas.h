@@ -15,7 +15,8 @@
 
 namespace fuseline::ui {
 
-/// Cannot be edited. Its base is planned for the same device and pass; the base of a run shows the times of that run.
+/// Cannot be edited. Its base is planned for the same device and pass. It shows the times of the base: of the run file
+/// that it is from, or of the baseline that measured it.
 /// Marks are those of the other side: what is gone is marked as removed, what is new stands as a ghost.
 class BaseCanvas : public QWidget {
   Q_OBJECT
@@ -50,6 +51,7 @@ class BaseCanvas : public QWidget {
   void connectView();
   void refresh();
   void load();
+  void showTimes();
   void mirror();
   void followView();
   void leadView();
@@ -63,6 +65,7 @@ class BaseCanvas : public QWidget {
   QLabel* m_title;  // over the canvas, which is as high as the other one
   std::unique_ptr<Parts> m_parts;
   std::shared_ptr<const PipelineDocument> m_shown;  // the base that is loaded
+  std::shared_ptr<const RunRecord> m_times;         // of a baseline, which its nodes show
   std::shared_ptr<const ComparisonResult> m_mirroredOf;
   bool m_isMoving = false;
 };

@@ -74,17 +74,33 @@ SuggestionsPanel::SuggestionsPanel(Session& session, const Theme& theme, QWidget
   connect(&theme, &Theme::changed, this, &SuggestionsPanel::refresh);
   connect(&session.pipeline(), &OpenPipeline::changed, this, &SuggestionsPanel::refreshEnabled);
   connect(&session.plan(), &LivePlan::analysisChanged, this, &SuggestionsPanel::refreshEnabled);
-  connect(m_title, &QLabel::linkActivated, &session, &Session::problemsWanted);
+  connect(&m_search, &SuggestionSearch::progressed, this, [this] { m_title->setText(titleText()); });
+  connect(m_title, &QLabel::linkActivated, this, &SuggestionsPanel::followLink);
   refresh();
 }
 
 QString SuggestionsPanel::titleText() const {
   if (const QString unplanned = unplannedText(m_session); !unplanned.isEmpty()) return unplanned;
-  if (m_search.isSearching()) return tr("Trying edits...");
+  if (m_search.isSearching() || m_search.isCanceled()) return searchText();
   if (m_search.found().empty()) return tr("No suggestions: no edit that was tried saves time, traffic or memory.");
   const auto number = static_cast<qsizetype>(m_search.found().size());
   return tr("%1, each tried on a copy of the pipeline. Savings are predicted; run to measure them.")
       .arg(counted(number, tr("suggestion"), tr("suggestions")));
+}
+
+/// How far the search is, or was.
+QString SuggestionsPanel::searchText() const {
+  const auto tried = static_cast<qsizetype>(m_search.numTried());
+  const auto most = static_cast<qsizetype>(m_search.mostTried());
+  if (m_search.isCanceled())
+    return tr("Canceled after %1. <a href=\"again\">Search again</a>").arg(counted(tried, tr("edit"), tr("edits")));
+  return (most == 0 ? tr("Trying edits...") : tr("Trying edit %1 of %2 at most...").arg(tried + 1).arg(most)) +
+         tr(" <a href=\"cancel\">Cancel</a>");
+}
+
+void SuggestionsPanel::followLink(const QString& link) {
+  if (link == QStringLiteral("cancel")) return m_search.cancel();
+  link == QStringLiteral("again") ? m_search.again() : Q_EMIT m_session.problemsWanted();
 }
 
 void SuggestionsPanel::refresh() {

@@ -25,6 +25,8 @@ class SuggestionsPanel : public QWidget {
  private:
   void refresh();
   QString titleText() const;
+  QString searchText() const;
+  void followLink(const QString& link);
   void addSuggestions();
   void refreshEnabled();
   QWidget* makeCard(const Suggestion& suggestion);

@@ -33,7 +33,7 @@ void OpUse::setFavorite(const QString& entry, bool isFavorite) {
   Q_EMIT changed();
 }
 
-void OpUse::follow(const PipelineDocument& document) {
+void OpUse::follow(const PipelineDocument& document, bool isUndone) {
   if (std::ssize(document.ops()) == m_known.size()) return;  // most edits add no op
   QSet<QString> ids;
   QStringList added;
@@ -43,7 +43,7 @@ void OpUse::follow(const PipelineDocument& document) {
   }
   const bool isEdit = m_known.isEmpty() ? ids.size() == 1 : m_known.intersects(ids);
   m_known = std::move(ids);
-  if (added.size() != 1 || !isEdit) return;
+  if (added.size() != 1 || !isEdit || isUndone) return;
   m_recents.removeAll(added.front());
   m_recents.prepend(added.front());
   m_recents = m_recents.first(std::min(m_recents.size(), kMostRecents));

@@ -23,7 +23,8 @@ class OpUse : public QObject {
   const QStringList& recents() const { return m_recents; }
   void setFavorite(const QString& entry, bool isFavorite);
   /// Notes an op that the document has and did not have before. Several at once are pasted or opened, and not noted.
-  void follow(const PipelineDocument& document);
+  /// isUndone: the last edits were taken back, so that nobody chose what is there now.
+  void follow(const PipelineDocument& document, bool isUndone);
 
  Q_SIGNALS:
   void changed();

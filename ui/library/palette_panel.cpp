@@ -114,9 +114,9 @@ void PalettePanel::showCard(const FusibleOperation& operation) {
   box->open();
 }
 
-void PalettePanel::showBlocks(const PipelineDocument& document) {
+void PalettePanel::showDocument(const PipelineDocument& document, bool isUndone) {
   m_model->setBlocks(blockEntries(document));
-  m_use->follow(document);
+  m_use->follow(document, isUndone);
   m_view->expandAll();
 }
 

@@ -33,8 +33,8 @@ class PalettePanel : public QWidget {
  public:
   /// isKept: whether favorites and recent ops are read from the settings and written there.
   explicit PalettePanel(const Theme& theme, bool isKept = false, QWidget* parent = nullptr);
-  /// Lists the blocks of the document, too, and notes which op was added.
-  void showBlocks(const PipelineDocument& document);
+  /// Lists the blocks of the document, too, and notes which op was added, unless that was undone.
+  void showDocument(const PipelineDocument& document, bool isUndone);
   PaletteView* view() const { return m_view; }
   QLineEdit* filterEdit() const { return m_filterEdit; }
   OpUse& use() const { return *m_use; }

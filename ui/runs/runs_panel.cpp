@@ -69,6 +69,11 @@ void RunsPanel::createActions() {
   };
   m_open = add(tr("Open"), tr("Show the run, with the pipeline as it was measured (Enter)"),
                [this] { Q_EMIT openWanted(toQt(current()->file.string())); });
+  m_compare = add(tr("Compare"), tr("Pin the run as a baseline, and show its pipeline beside this one"), [this] {
+    const QString file = toQt(current()->file.string());
+    pinCurrent();
+    Q_EMIT compareWanted(file);
+  });
   m_pin = add(tr("Pin as baseline"), tr("Compare other runs with this one in Timings"), [this] { pinCurrent(); });
   m_star = add(tr("Star"), tr("Starred runs, and runs with a note, are never deleted automatically (S)"),
                [this] { toggleStar(m_view->currentIndex().row()); });
@@ -106,7 +111,7 @@ QLayout* RunsPanel::makeHead() {
   auto* row = new QHBoxLayout;
   row->setContentsMargins(6, 4, 10, 4);
   row->setSpacing(2);
-  for (QAction* action : {m_open, m_pin, m_star, m_export, m_delete}) {
+  for (QAction* action : {m_open, m_compare, m_pin, m_star, m_export, m_delete}) {
     auto* button = new QToolButton(this);
     button->setDefaultAction(action);
     button->setAutoRaise(true);
@@ -146,7 +151,7 @@ void RunsPanel::refresh() {
 void RunsPanel::refreshCurrent() {
   const RunEntry* const entry = current();
   const bool isRun = entry && entry->summary;
-  for (QAction* action : {m_open, m_pin, m_star, m_export}) action->setEnabled(isRun);
+  for (QAction* action : {m_open, m_compare, m_pin, m_star, m_export}) action->setEnabled(isRun);
   m_delete->setEnabled(entry != nullptr);
   m_problem->setText(entry ? toQt(entry->problem) : QString());
   m_problem->setVisible(!m_problem->text().isEmpty());

@@ -29,6 +29,8 @@ class RunsPanel : public QWidget {
  Q_SIGNALS:
   /// Asks to open a run, which replaces the pipeline in the window.
   void openWanted(const QString& path);
+  /// Asks to set the run's pipeline beside the one in the window. The run is a baseline.
+  void compareWanted(const QString& path);
 
  private:
   void createActions();
@@ -55,6 +57,7 @@ class RunsPanel : public QWidget {
   ElidedLabel* m_place;
   QCheckBox* m_keep;
   QAction* m_open = nullptr;
+  QAction* m_compare = nullptr;
   QAction* m_pin = nullptr;
   QAction* m_star = nullptr;
   QAction* m_export = nullptr;

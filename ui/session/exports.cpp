@@ -13,9 +13,11 @@
 #include "core/tensor/safetensors.h"
 #include "ui/session/baselines.h"
 #include "ui/session/session.h"
+#include "ui/theme/format.h"
 
 #include <QFileInfo>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -54,9 +56,21 @@ struct PipelineToExport {
   LayOutGraph layOut;
 };
 
+/// In the words of the window, without places in the file.
+Error notExportable(const PipelineDocument& document, const std::vector<Diagnostic>& problems) {
+  const auto isError = [](const Diagnostic& problem) { return problem.severity == Severity::Error; };
+  const auto first = std::ranges::find_if(problems, isError);
+  if (document.ops().empty() || first == problems.end())
+    return Error{Session::tr("The pipeline has no ops yet. Add one to export it.").toStdString()};
+  const auto numOthers = std::ranges::count_if(problems, isError) - 1;
+  QString sentence = Session::tr("The pipeline has an error: %1").arg(toQt(first->message));
+  if (numOthers > 0) sentence += Session::tr(" The Problems pane shows %1 more.").arg(numOthers);
+  return Error{sentence.toStdString()};
+}
+
 Result<PipelineText> textOf(const PipelineToExport& from, const PipelineExporter& exporter) {
   const Analysis analysis = analyze(from.document, from.options);
-  if (!analysis.isRunnable()) return Error{errorText(analysis.lowered.diagnostics, from.name.toStdString())};
+  if (!analysis.isRunnable()) return notExportable(from.document, analysis.lowered.diagnostics);
   Result<NamedTensors> given = tensorsIn(from.document, from.tensorsFile);
   if (!given) return given.error();
   const auto tensors = given->empty() ? nullptr : std::make_shared<const NamedTensors>(std::move(*given));

@@ -35,15 +35,42 @@ void SuggestionSearch::restart() {
   m_stop = {};
   m_isOutdated = false;
   m_isSearching = true;
+  m_isCanceled = false;
+  m_numTried = m_mostTried = 0;
   const PipelineDocument& document = m_session.pipeline().document();
   m_pool.start([this, number = ++m_number, document, optionsOf = m_session.plan().optionsFor(document),
                 token = m_stop.get_token()] {
-    std::vector<Suggestion> found = suggestions(document, optionsOf(), token);
+    const auto onTrial = [this, number](std::size_t tried, std::size_t most) {
+      QMetaObject::invokeMethod(
+          this, [=, this] { follow(number, tried, most); }, Qt::QueuedConnection);
+    };
+    std::vector<Suggestion> found = suggestions(document, optionsOf(), {.stop = token, .onTrial = onTrial});
     QMetaObject::invokeMethod(
         this, [this, number, found = std::move(found)]() mutable { accept(number, std::move(found)); },
         Qt::QueuedConnection);
   });
   Q_EMIT changed();
+}
+
+void SuggestionSearch::cancel() {
+  if (!m_isSearching) return;
+  stop();
+  ++m_number;
+  m_isSearching = false;
+  m_isCanceled = true;
+  Q_EMIT changed();
+}
+
+void SuggestionSearch::again() {
+  m_isOutdated = true;
+  restart();
+}
+
+void SuggestionSearch::follow(quint64 number, std::size_t tried, std::size_t most) {
+  if (number != m_number) return;
+  m_numTried = tried;
+  m_mostTried = most;
+  Q_EMIT progressed();
 }
 
 void SuggestionSearch::accept(quint64 number, std::vector<Suggestion> found) {

@@ -26,13 +26,23 @@ class SuggestionSearch : public QObject {
   /// Suggestions for the current analysis; while a search is running, for an older one.
   const std::vector<Suggestion>& found() const { return m_found; }
   bool isSearching() const { return m_isSearching; }
+  /// Of the running search, or of one that was canceled: edits that were tried, and how many there are at most. 0: not
+  /// known yet.
+  std::size_t numTried() const { return m_numTried; }
+  std::size_t mostTried() const { return m_mostTried; }
+  /// Ends the search until the analysis changes, or again() is called.
+  void cancel();
+  bool isCanceled() const { return m_isCanceled; }
+  void again();
 
  Q_SIGNALS:
   void changed();
+  void progressed();
 
  private:
   void restart();
   void stop();
+  void follow(quint64 number, std::size_t tried, std::size_t most);
   void accept(quint64 number, std::vector<Suggestion> found);
 
   Session& m_session;
@@ -42,6 +52,9 @@ class SuggestionSearch : public QObject {
   bool m_isWanted = false;
   bool m_isOutdated = true;  // the analysis changed since the last search began
   bool m_isSearching = false;
+  bool m_isCanceled = false;
+  std::size_t m_numTried = 0;
+  std::size_t m_mostTried = 0;
   QThreadPool m_pool;
 };
 

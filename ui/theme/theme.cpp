@@ -203,10 +203,15 @@ QIcon Theme::icon(const QString& name, const QColor& color) const {
   return icon;
 }
 
-QColor heatColor(double share) {
-  const Rgb color = fuseline::heatColor(share);
-  return {color.red, color.green, color.blue};
-}
+namespace {
+
+QColor colorOf(const Rgb& color) { return {color.red, color.green, color.blue}; }
+
+}  // namespace
+
+QColor heatColor(double share) { return colorOf(fuseline::heatColor(share)); }
+
+QColor divergingColor(double change) { return colorOf(fuseline::divergingColor(change)); }
 
 QColor textOn(const QColor& ground) {
   return contrastRatio(Qt::black, ground) > contrastRatio(Qt::white, ground) ? Qt::black : Qt::white;

@@ -76,6 +76,8 @@ class Theme : public QObject {
 /// From dark blue, 0, through green to yellow, 1: even steps to the eye, and in gray, too. Source: matplotlib's
 /// viridis.
 QColor heatColor(double share);
+/// From blue, -1, through grey to orange, 1.
+QColor divergingColor(double change);
 /// Black or white, whichever is read better on the ground.
 QColor textOn(const QColor& ground);
 

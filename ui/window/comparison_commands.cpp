@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/window/comparison_commands.h"
 
+#include "core/edit/apply_edit.h"
+#include "ui/inspector/recipe_section.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/file_choice.h"
 
@@ -15,7 +17,9 @@ ComparisonCommands::ComparisonCommands(Session& session, PipelineComparison& com
       m_panel(panel),
       m_view(view),
       m_marks(marks),
-      m_window(window) {
+      m_window(window),
+      m_recipes(new QMenu(tr("Compare with r&ecipe"), &window)) {
+  fillRecipes();
   connect(&panel, &ChangesPanel::shown, this, &ComparisonCommands::show);
   connect(&panel, &ChangesPanel::endWanted, this, &ComparisonCommands::end);
   connect(&marks, &ChangeMarks::ghostClicked, &panel, &ChangesPanel::selectChange);
@@ -34,10 +38,12 @@ QAction* ComparisonCommands::add(QMenu& menu, const QString& text, const QKeySeq
 void ComparisonCommands::addFileCommands(QMenu& menu) {
   QAction* choice = add(menu, tr("Co&mpare with pipeline..."), {}, &ComparisonCommands::choose);
   m_saved = add(menu, tr("Compare with sa&ved version"), {}, &ComparisonCommands::compareWithSaved);
+  QAction* recipe = menu.addMenu(m_recipes);
   m_onActions.append(add(menu, tr("Stop comparin&g"), {}, &ComparisonCommands::end));
   menu.addActions(m_choices);
   m_panel.addStart(*choice);
   m_panel.addStart(*m_saved);
+  m_panel.addStart(*recipe);
   refresh();
 }
 
@@ -70,6 +76,23 @@ void ComparisonCommands::choose() {
                                    .pipeline = m_session.pipeline().path()},
                                   &m_window);
   if (!path.isEmpty()) tell(m_comparison.startWithFile(path));
+}
+
+void ComparisonCommands::fillRecipes() {
+  m_recipes->menuAction()->setToolTip(tr("Show this pipeline under another recipe beside this one"));
+  for (const RecipeDefinition& recipe : builtinRecipes())
+    m_recipes->addAction(recipe.quantizer ? toQt(recipe.name) : tr("No quantization"), this,
+                         [this, &recipe] { compareWithRecipe(recipe); });
+}
+
+/// With the fields that a recipe has when it is chosen.
+void ComparisonCommands::compareWithRecipe(const RecipeDefinition& recipe) {
+  PipelineDocument document = m_session.pipeline().document();
+  const Result<Edit> set = applyEdit(document, SetRecipe{.recipe = recipeJson(recipe)});
+  if (!set) return tell(set.error());
+  const QString name = recipe.quantizer ? toQt(recipe.name) : tr("No quantization");
+  m_comparison.start(std::move(document), tr("%1, %2").arg(m_session.pipeline().displayName(), name));
+  tell({});
 }
 
 void ComparisonCommands::compareWithSaved() { tell(m_comparison.startWithSaved()); }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/quant/recipe.h"
 #include "ui/canvas/change_marks.h"
 #include "ui/canvas/graph_view.h"
 #include "ui/changes/changes_panel.h"
@@ -37,6 +38,8 @@ class ComparisonCommands : public QObject {
  private:
   QAction* add(QMenu& menu, const QString& text, const QKeySequence& shortcut, void (ComparisonCommands::*run)());
   void choose();
+  void fillRecipes();
+  void compareWithRecipe(const RecipeDefinition& recipe);
   void compareWithSaved();
   void end();
   void selectNext();
@@ -51,6 +54,7 @@ class ComparisonCommands : public QObject {
   GraphView& m_view;
   ChangeMarks& m_marks;
   QWidget& m_window;
+  QMenu* m_recipes;
   QAction* m_saved = nullptr;
   QList<QAction*> m_choices;
   QList<QAction*> m_onActions;  // of use only while something is compared

@@ -256,17 +256,19 @@ void MainWindow::connectSession() {
 /// Connects requests of one pane to another, or to the canvas.
 void MainWindow::connectPanes() {
   auto& palette = m_panes->get<PalettePanel>();
-  const auto showBlocks = [this, &palette] { palette.showBlocks(m_session.pipeline().document()); };
+  const auto showDocument = [&palette, &history = m_session.pipeline().history()] {
+    palette.showDocument(history.document(), history.canRedo());
+  };
   auto* const pause = new QTimer(&palette);
   pause->setSingleShot(true);
   pause->setInterval(kPalettePauseMs);
-  connect(pause, &QTimer::timeout, &palette, showBlocks);
-  connect(&m_session.pipeline(), &OpenPipeline::changed, &palette, [this, pause, showBlocks] {
+  connect(pause, &QTimer::timeout, &palette, showDocument);
+  connect(&m_session.pipeline(), &OpenPipeline::changed, &palette, [this, pause, showDocument] {
     const auto& edits = LastEdits::of(m_session.pipeline());
     if (edits && !extentOf(*edits).changesMore) return;
-    isLarge(m_session) ? pause->start() : showBlocks();
+    isLarge(m_session) ? pause->start() : showDocument();
   });
-  showBlocks();
+  showDocument();
   connect(&palette, &PalettePanel::activated, m_scene,
           [this](const QString& entry) { m_scene->commands().insertAfterSelection(entry.toStdString()); });
   connect(&m_panes->dock(QStringLiteral("suggestions")), &QDockWidget::visibilityChanged,
@@ -296,6 +298,9 @@ void MainWindow::connectRuns() {
   }
   connect(&history, &RunHistory::failed, this, &MainWindow::showError);
   connect(&runs, &RunsPanel::openWanted, m_files, &FileCommands::openListedRun);
+  connect(&runs, &RunsPanel::compareWanted, this, [this](const QString& file) {
+    if (compareWith(file)) m_workspaces->show(QStringLiteral("compare"));
+  });
   connect(&sweep, &SweepPanel::openWanted, m_files, &FileCommands::openListedRun);
   const auto show = [this](const QString& sentence) { showMessage(sentence); };
   connect(&sweep, &SweepPanel::message, this, show);

@@ -15,6 +15,7 @@ void OverlayCommands::addMenu(QMenu& viewMenu, QWidget& canvas) {
   add(*menu, tr("&Time"), HeatMode::Time);
   add(*menu, tr("&Share of the total"), HeatMode::Share);
   add(*menu, tr("&Distance from the roofline"), HeatMode::Roofline);
+  add(*menu, tr("&Change from the baseline"), HeatMode::Change);
   add(*menu, tr("&RMS error"), HeatMode::Error);
   menu->addSeparator();
   QAction* next = menu->addAction(tr("&Next overlay"), this, [this] {

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/window/view_menu.h"
 
+#include "core/profile/run_comparison.h"
 #include "ui/canvas/node_moves.h"
+#include "ui/session/baselines.h"
 #include "ui/window/bookmark_commands.h"
 #include "ui/window/overlay_commands.h"
 #include "ui/window/wire_label_commands.h"
@@ -62,6 +64,10 @@ void ViewMenu::addOverlayMenu() {
   connect(commands, &OverlayCommands::hint, this, &ViewMenu::hint);
   const Session& session = m_parts.view.session();
   connect(&session.runner(), &Runner::measured, this, [&overlay] { overlay.suggest(HeatMode::Time); });
+  connect(&session.baselines(), &Baselines::pinned, this, [&overlay, &session] {
+    const auto& run = session.results().lastRun();
+    if (run && tookTurns(*session.baselines().reference()->record, run->record)) overlay.suggest(HeatMode::Change);
+  });
   connect(&session.pipeline(), &OpenPipeline::replaced, this, [&overlay, &session] {
     if (session.results().openedRun()) overlay.suggest(HeatMode::Time);
   });

@@ -41,6 +41,17 @@ std::uint8_t mixed(std::uint8_t from, std::uint8_t to, double share) {
   return static_cast<std::uint8_t>(std::lround(from + share * (to - from)));
 }
 
+/// share: 0 is the first stop, 1 the last one.
+template <std::size_t kStops>
+Rgb colorOf(const std::array<Rgb, kStops>& stops, double share) {
+  const double place = std::clamp(share, 0.0, 1.0) * static_cast<double>(kStops - 1);
+  const auto first = std::min(static_cast<std::size_t>(place), kStops - 2);
+  const double rest = place - static_cast<double>(first);
+  const Rgb& a = stops[first];
+  const Rgb& b = stops[first + 1];
+  return {mixed(a.red, b.red, rest), mixed(a.green, b.green, rest), mixed(a.blue, b.blue, rest)};
+}
+
 }  // namespace
 
 const CategoryTone& toneOf(std::string_view category) {
@@ -49,14 +60,9 @@ const CategoryTone& toneOf(std::string_view category) {
   return found == kToneWords.end() ? kCategoryTones.back() : kCategoryTones[found->tone];
 }
 
-Rgb heatColor(double share) {
-  const double place = std::clamp(share, 0.0, 1.0) * static_cast<double>(kHeatStops.size() - 1);
-  const auto first = std::min(static_cast<std::size_t>(place), kHeatStops.size() - 2);
-  const double rest = place - static_cast<double>(first);
-  const Rgb& a = kHeatStops[first];
-  const Rgb& b = kHeatStops[first + 1];
-  return {mixed(a.red, b.red, rest), mixed(a.green, b.green, rest), mixed(a.blue, b.blue, rest)};
-}
+Rgb heatColor(double share) { return colorOf(kHeatStops, share); }
+
+Rgb divergingColor(double change) { return colorOf(kChangeStops, (change + 1.0) / 2.0); }
 
 std::string hexOf(const Rgb& color) { return fmt::format("#{:02x}{:02x}{:02x}", color.red, color.green, color.blue); }
 

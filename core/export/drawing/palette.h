@@ -98,8 +98,14 @@ inline constexpr std::array<Rgb, 6> kHeatStops = {{{0x44, 0x01, 0x54},
                                                    {0x7a, 0xd1, 0x51},
                                                    {0xfd, 0xe7, 0x25}}};
 
+/// Source: five colors of ColorBrewer's PuOr, with blue for purple and grey in the middle.
+inline constexpr std::array<Rgb, 5> kChangeStops = {
+    {{0x1f, 0x5f, 0xa8}, {0x92, 0xb8, 0xdd}, {0xd9, 0xd9, 0xd9}, {0xf4, 0xb1, 0x6a}, {0xb3, 0x58, 0x06}}};
+
 /// From dark blue, 0, through green to yellow, 1; values outside are clamped.
 Rgb heatColor(double share);
+/// From blue, -1, through grey to orange, 1; values outside are clamped. Colors that the color-blind tell apart.
+Rgb divergingColor(double change);
 /// "#440154".
 std::string hexOf(const Rgb& color);
 /// WCAG 2.1 relative luminance, 0 to 1.

@@ -83,7 +83,7 @@ TEST(Suggestions, AreEmptyForADocumentWithErrors) {
 TEST(Suggestions, StopWhenAsked) {
   std::stop_source source;
   source.request_stop();
-  EXPECT_TRUE(suggestions(chainOf({kHalf, kLinear, kAddInPlace}), {}, source.get_token()).empty());
+  EXPECT_TRUE(suggestions(chainOf({kHalf, kLinear, kAddInPlace}), {}, {.stop = source.get_token()}).empty());
 }
 
 // The scale costs a separate pass before the GEMM: 2 x 64 x 32 x 2 B forward, and the same backward.

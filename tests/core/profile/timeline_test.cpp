@@ -114,6 +114,19 @@ TEST(Timeline, StretchesAStepToTheCopyThatItBegan) {
   EXPECT_EQ(toText(variant, layOut(variant)), "0:forward[0,16] 0:a[0,5] 0:b[6,16] 1:offload[5,35] 1:k[5,35] ");
 }
 
+/// A device's clock lets a kernel begin 64 ns before the end of the one that it waited for.
+TEST(Timeline, KeepsStepsInOneLaneThatOverlapByTheClockAlone) {
+  const auto laidOut = [](double overlapNs) {
+    const VariantRecord variant =
+        variantOf({{"a", "forward"}, {"b", "forward"}},
+                  {{.step = 0, .activity = 0, .startNs = 0, .durationNs = 30000},
+                   {.step = 1, .activity = 0, .startNs = 30000 - overlapNs, .durationNs = 10000}});
+    return toText(variant, layOut(variant));
+  };
+  EXPECT_EQ(laidOut(64), "0:forward[0,39936] 0:a[0,29936] 0:k[0,29936] 0:b[29936,39936] 0:k[29936,39936] ");
+  EXPECT_EQ(laidOut(600), "0:forward[0,30000] 0:a[0,30000] 0:k[0,30000] 1:b[29400,39400] 1:k[29400,39400] ");
+}
+
 TEST(Timeline, IsEmptyWhereNothingWasTimed) {
   EXPECT_TRUE(layOut(variantOf({{"a", "forward"}}, {})).boxes.empty());
   EXPECT_EQ(layOut(variantOf({{"a", "forward"}}, {})).numLanes, 0);
