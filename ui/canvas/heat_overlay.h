@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/profile/changed_ops.h"
-#include "core/profile/measured_ops.h"
+#include "core/profile/by_op/changed_ops.h"
+#include "core/profile/by_op/measured_ops.h"
 #include "ui/canvas/node_look.h"
 #include "ui/session/session.h"
 
@@ -49,7 +49,7 @@ class HeatOverlay : public QObject {
 
   /// Times of the last run; nullptr: there are none of this pipeline as it is.
   const MeasuredOps* measured() const;
-  /// Of the last run, from the reference baseline; empty: one of them is missing, or they have no op in common.
+  /// Changes from the reference baseline to the last run. Empty: one of them is missing, or they share no op.
   const std::map<std::string, OpChange>& changes() const;
   /// Halves of nodes: forward on the left, backward on the right. Nothing for a run of another pipeline.
   void addTo(std::vector<NodeLook>& looks) const;

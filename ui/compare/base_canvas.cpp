@@ -125,7 +125,7 @@ void BaseCanvas::load() {
   mirror();
 }
 
-/// Of the newest baseline of this very pipeline. Times that were shown stay when it is unpinned.
+/// The times are those of the newest baseline of this very pipeline. They stay when it is unpinned.
 void BaseCanvas::showTimes() {
   if (!m_shown || isRunFile(m_comparison.baseFile())) return;
   for (const Baseline& each : m_session.baselines().all() | std::views::reverse) {

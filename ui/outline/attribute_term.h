@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/plan/analysis.h"
-#include "core/profile/measured_ops.h"
+#include "core/profile/by_op/measured_ops.h"
 
 #include <QString>
 #include <QStringList>

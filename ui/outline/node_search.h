@@ -4,7 +4,7 @@
 
 #include "core/document/document.h"
 #include "core/plan/analysis.h"
-#include "core/profile/measured_ops.h"
+#include "core/profile/by_op/measured_ops.h"
 
 #include <QString>
 #include <QStringList>

@@ -26,8 +26,8 @@ class SuggestionSearch : public QObject {
   /// Suggestions for the current analysis; while a search is running, for an older one.
   const std::vector<Suggestion>& found() const { return m_found; }
   bool isSearching() const { return m_isSearching; }
-  /// Of the running search, or of one that was canceled: edits that were tried, and how many there are at most. 0: not
-  /// known yet.
+  /// Edits that the running search has tried, or that a canceled one had, and how many it tries at most. 0: not known
+  /// yet.
   std::size_t numTried() const { return m_numTried; }
   std::size_t mostTried() const { return m_mostTried; }
   /// Ends the search until the analysis changes, or again() is called.

@@ -1,6 +1,6 @@
 // How the times of ops changed, where the runs fuse alike and where they do not.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/profile/changed_ops.h"
+#include "core/profile/by_op/changed_ops.h"
 
 #include <string>
 #include <utility>

@@ -1,6 +1,6 @@
 // Times of ops in both passes, from the steps of a run.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/profile/measured_ops.h"
+#include "core/profile/by_op/measured_ops.h"
 
 #include <string>
 #include <utility>

@@ -1,6 +1,6 @@
 // Adds up the medians of steps.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/profile/measured_ops.h"
+#include "core/profile/by_op/measured_ops.h"
 
 #include <algorithm>
 

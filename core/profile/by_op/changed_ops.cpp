@@ -1,6 +1,6 @@
 // Two runs may fuse differently. What is compared are the smallest groups of ops that no step of either run leaves.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/profile/changed_ops.h"
+#include "core/profile/by_op/changed_ops.h"
 
 #include <algorithm>
 #include <cstddef>
