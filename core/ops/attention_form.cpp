@@ -164,8 +164,14 @@ Result<std::vector<AttentionSequence>> attentionSequences(const AttentionForm& f
 }
 
 Shape lseShape(const AttentionForm& form, const TokenLayout& q) {
-  if (form.format == QkvFormat::Thd) return {q.tokens, form.heads};
-  return {q.batch, form.heads, q.tokens};
+  Shape shape = form.format == QkvFormat::Thd ? Shape{q.tokens, form.heads} : Shape{q.batch, form.heads, q.tokens};
+  if (form.hasBias()) shape.insert(shape.begin(), 2);
+  return shape;
+}
+
+std::int64_t largestOffset(const AttentionForm& form, const TokenLayout& q) {
+  if (!form.hasBias()) return 0;
+  return (form.format == QkvFormat::Thd ? 1 : q.batch) * form.heads * q.tokens;
 }
 
 std::int64_t lseIndex(const AttentionForm& form, const TokenLayout& q, std::int64_t entry, std::int64_t token,

@@ -113,10 +113,14 @@ Result<std::vector<AttentionSequence>> attentionSequences(const AttentionForm& f
                                                           std::span<const std::int64_t> cuSeqlensQ,
                                                           std::span<const std::int64_t> cuSeqlensKv);
 
-/// The log-sum-exp of a query row: [B, H, S], or [T, H] in thd.
+/// The log-sum-exp of a query row: [B, H, S], or [T, H] in thd. With a bias [2, ..]: the logarithm of the sum of
+/// exp(score - largest), then the largest score. Biases that mask may be so large that their sum would lose the
+/// logarithm.
 Shape lseShape(const AttentionForm& form, const TokenLayout& q);
 std::int64_t lseIndex(const AttentionForm& form, const TokenLayout& q, std::int64_t entry, std::int64_t token,
                       std::int64_t head);
+/// Elements from a row's log-sum-exp to its largest score. 0: it is not kept apart.
+std::int64_t largestOffset(const AttentionForm& form, const TokenLayout& q);
 
 /// The number of the probability of a query token and a key token among all that dropout may drop: of the first key
 /// token of the batch entry. The next key token has the next number.

@@ -76,6 +76,7 @@ class Scores {
   std::int64_t lse(const Row& row) const {
     return lseIndex(form, layouts.q, row.sequence.entry, row.token(), row.head);
   }
+  std::int64_t largest(const Row& row) const { return lse(row) + largestOffset(form, layouts.q); }
   std::size_t biasIndex(const Row& row, std::int64_t key) const { return scoreIndex(m_bias->shape, row, key); }
 
   bool isKept(const Row& row, std::int64_t key) const {
@@ -161,18 +162,34 @@ std::vector<double> sinksOf(const AttentionForm& form, const std::function<const
   return std::vector<double>(form.hasSink() ? at(form.heads) : 0, 0.0);
 }
 
-/// log(exp(sink) + sum of exp(score)); -inf where there is neither a sink nor a key. NaN stays NaN.
-double logSumExp(std::span<const double> scores, double sink) {
-  double largest = sink;
-  for (const double score : scores) largest = std::isnan(score) ? score : std::max(largest, score);
-  if (largest == -kInfinity) return largest;
-  double sum = std::exp(sink - largest);
-  for (const double score : scores) sum += std::exp(score - largest);
-  return largest + std::log(sum);
+/// The sum of exp(score) over a row and its sink, as it is kept for backward.
+struct RowTotal {
+  double logarithm = -kInfinity;  // of the sum of exp(score - largest); -inf where there is neither a sink nor a key
+  double largest = 0.0;           // 0 where the logarithm is that of the whole sum
+
+  double exponential(double score) const { return std::exp(score - largest - logarithm); }
+  double probability(double score) const { return logarithm == -kInfinity ? 0.0 : exponential(score); }
+};
+
+/// Of the keys that the row sees, in order.
+std::vector<double> scoresOf(const Scores& scores, const Row& row) {
+  std::vector<double> seen;
+  scores.forEachKey(row, [&](std::int64_t key) { seen.push_back(scores.score(row, key)); });
+  return seen;
 }
 
-/// exp(score - lse); 0 where the row has no key.
-double probability(double score, double lse) { return lse == -kInfinity ? 0.0 : std::exp(score - lse); }
+/// NaN stays NaN. sinks: by head; empty: there are none
+RowTotal totalOf(const AttentionForm& form, const Row& row, std::span<const double> scores,
+                 const std::vector<double>& sinks) {
+  const double sink = sinks.empty() ? -kInfinity : sinks[at(row.head)];
+  double largest = sink;
+  for (const double score : scores) largest = std::isnan(score) ? score : std::max(largest, score);
+  if (largest == -kInfinity) return {};
+  double sum = std::exp(sink - largest);
+  for (const double score : scores) sum += std::exp(score - largest);
+  if (form.hasBias()) return {.logarithm = std::log(sum), .largest = largest};
+  return {.logarithm = largest + std::log(sum)};
+}
 
 /// The value in the format of an FP8 attention, with the scale of this amax.
 double rounded(const std::optional<ElementFormat>& format, double value, double amax) {
@@ -192,15 +209,15 @@ ReferenceForward attentionForward(const AttentionForm& form, std::span<const Ref
   ReferenceTensor lse = referenceZeros(lseShape(form, scores.layouts.q));
   for (double& value : lse.values) value = -kInfinity;  // of tokens that no sequence has
   scores.forEachRow([&](const Row& row) {
-    std::vector<double> seen;
-    scores.forEachKey(row, [&](std::int64_t key) { seen.push_back(scores.score(row, key)); });
-    const double total = logSumExp(seen, sinks.empty() ? -kInfinity : sinks[at(row.head)]);
-    lse.values[at(scores.lse(row))] = total;
+    const std::vector<double> seen = scoresOf(scores, row);
+    const RowTotal total = totalOf(form, row, seen, sinks);
+    lse.values[at(scores.lse(row))] = total.logarithm;
+    if (form.hasBias()) lse.values[at(scores.largest(row))] = total.largest;
     const auto out = std::span(y.values).subspan(at(scores.outputOffset(row)), at(form.vChannels));
     std::size_t index = 0;
     scores.forEachKey(row, [&](std::int64_t key) {
       const double share =
-          rounded(form.probabilityFormat, probability(seen[index++], total), 1.0) * scores.keptShare(row, key);
+          rounded(form.probabilityFormat, total.probability(seen[index++]), 1.0) * scores.keptShare(row, key);
       for (std::size_t d = 0; d < out.size(); ++d)
         out[d] += share * scores.v.values[at(scores.valueOffset(row, key)) + d];
     });
@@ -250,7 +267,12 @@ class BackwardTask {
     double scoreGradient = 0.0;
   };
 
-  double lse(const Row& row) const { return m_saved.residual(AttentionForm::kLse).values[at(m_scores.lse(row))]; }
+  /// With a bias it is computed again: scores that are so large in double precision are others in float32, as which the
+  /// largest one is kept.
+  RowTotal total(const Row& row) const {
+    if (m_form.hasBias()) return totalOf(m_form, row, scoresOf(m_scores, row), m_sinks);
+    return {.logarithm = m_saved.residual(AttentionForm::kLse).values[at(m_scores.lse(row))]};
+  }
   double delta(const Row& row) const {
     return dotWithGradient(row, m_saved.output().values, m_scores.outputOffset(row));
   }
@@ -259,10 +281,10 @@ class BackwardTask {
   template <class Function>
   void forEachPair(Function f) const {
     m_scores.forEachRow([&](const Row& row) {
-      const double rowLse = lse(row);
+      const RowTotal rowTotal = total(row);
       const double rowDelta = delta(row);
       m_scores.forEachKey(row, [&](std::int64_t key) {
-        const double share = probability(m_scores.score(row, key), rowLse);
+        const double share = rowTotal.probability(m_scores.score(row, key));
         const double kept = m_scores.keptShare(row, key);
         const double dShare = kept * dotWithGradient(row, m_scores.v.values, m_scores.valueOffset(row, key));
         f(row, key, Pair{share * kept, share * (dShare - rowDelta)});
@@ -272,7 +294,7 @@ class BackwardTask {
 
   void addOffset(const Row& row) {
     if (m_form.softmax == SoftmaxType::Learnable)
-      m_gradients.parameters[0].values[at(row.head)] -= std::exp(m_sinks[at(row.head)] - lse(row)) * delta(row);
+      m_gradients.parameters[0].values[at(row.head)] -= total(row).exponential(m_sinks[at(row.head)]) * delta(row);
   }
 
   void addPair(const Row& row, std::int64_t key, const Pair& pair) {

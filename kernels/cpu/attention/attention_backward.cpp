@@ -57,6 +57,7 @@ struct BackwardTiles {
         scores(cutter.floats(kTileElements)),
         gradScores(cutter.floats(kTileElements)),
         gradQueries(cutter.floats(kTileQueries * paddedWidth(problem.form.qkChannels))),
+        largest(cutter.floats(kTileQueries)),
         lse(cutter.floats(kTileQueries)),
         delta(cutter.floats(kTileQueries)),
         changes(problem, cutter),
@@ -74,6 +75,7 @@ struct BackwardTiles {
   float* scores;        // [kTileKeys, kTileQueries]
   float* gradScores;
   float* gradQueries;  // [kTileQueries, D]
+  float* largest;
   float* lse;
   float* delta;
   ScoreTiles changes;
@@ -170,8 +172,9 @@ class BackwardRun {
     std::fill_n(tiles.delta, kTileQueries, 0.0F);
     rows.dot(dy, rowsAt(m_pointers.y, layouts.y), queries.count, layouts.y.channels, tiles.delta);
     for (std::int64_t i = 0; i < kTileQueries; ++i) {
-      const float lse = i < queries.count ? lseAt(queries, i) : kInfinity;
-      tiles.lse[i] = lse == -kInfinity ? kInfinity : lse;  // exp(score - inf) is 0
+      const RowTotal total = i < queries.count ? totalAt(queries, i) : RowTotal();
+      tiles.largest[i] = total.largest;
+      tiles.lse[i] = total.lse == -kInfinity ? kInfinity : total.lse;  // exp(score - inf) is 0
     }
   }
 
@@ -181,8 +184,16 @@ class BackwardRun {
     attentionFunctions().transpose(block.data, block.stride, block.count, block.channels, columns, kTileQueries);
   }
 
-  float lseAt(const QueryTile& queries, std::int64_t i) const {
-    return m_pointers.lse[lseIndex(m_form, m_problem.layouts.q, queries.entry(), queries.token() + i, queries.head)];
+  /// As forward kept it.
+  struct RowTotal {
+    float largest = 0.0F;
+    float lse = -kInfinity;
+  };
+  RowTotal totalAt(const QueryTile& queries, std::int64_t i) const {
+    const TokenLayout& q = m_problem.layouts.q;
+    const float* const at = m_pointers.lse + lseIndex(m_form, q, queries.entry(), queries.token() + i, queries.head);
+    const std::int64_t offset = largestOffset(m_form, q);
+    return {.largest = offset == 0 ? 0.0F : at[offset], .lse = *at};
   }
 
   /// A bias that is added after the soft cap does not feel its slope.
@@ -227,6 +238,7 @@ class BackwardRun {
                            .keys = tile.count,
                            .queries = lanes,
                            .range = range,
+                           .largest = m_form.hasBias() ? tiles.largest : nullptr,
                            .lse = tiles.lse,
                            .delta = tiles.delta});
     return {.range = range, .visible = change.visible};
@@ -497,8 +509,11 @@ class BackwardRun {
     headRowFunctions(m_problem.dtype)
         .dot(rowsAt(m_pointers.dy, m_problem.gradients.y), rowsAt(m_pointers.y, y), queries.count, y.channels, delta);
     double sum = 0.0;
-    for (std::int64_t i = 0; i < queries.count; ++i)
-      sum += std::exp(static_cast<double>(m_pointers.inputs.offset[queries.head]) - lseAt(queries, i)) * delta[i];
+    for (std::int64_t i = 0; i < queries.count; ++i) {
+      const RowTotal total = totalAt(queries, i);
+      const double sink = m_pointers.inputs.offset[queries.head];
+      sum += std::exp(sink - total.largest - total.lse) * delta[i];
+    }
     return sum;
   }
 

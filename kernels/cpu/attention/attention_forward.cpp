@@ -83,7 +83,10 @@ class ForwardRun {
     const TokenLayout& y = m_problem.layouts.y;
     const std::int64_t rows = y.batch * y.tokens * y.heads;
     clearHeads(m_pointers.y, m_problem.dtype, y);
-    if (m_pointers.lse) std::fill_n(m_pointers.lse, rows, kNothing);
+    if (!m_pointers.lse) return;
+    std::fill_n(m_pointers.lse, rows, kNothing);
+    if (const std::int64_t offset = largestOffset(m_form, m_problem.layouts.q))
+      std::fill_n(m_pointers.lse + offset, rows, 0.0F);
   }
 
   void runTile(const QueryTile& queries, ForwardTiles& tiles) {
@@ -191,15 +194,25 @@ class ForwardRun {
   void finish(const QueryTile& queries, ForwardTiles& tiles) {
     for (std::int64_t i = 0; i < queries.count; ++i) {
       const float total = tiles.total[i];
-      if (m_pointers.lse)
-        m_pointers.lse[lseIndex(m_form, m_problem.layouts.q, queries.entry(), queries.token() + i, queries.head)] =
-            m_form.probabilityFormat ? tiles.largest[i] : lseOf(i, tiles);
+      if (m_pointers.lse) writeTotal(queries, i, tiles);
       tiles.keep[i] = total == 0.0F ? 0.0F : m_form.probabilityFormat ? 1.0F : 1.0F / total;
     }
     headRowFunctions(m_problem.dtype)
         .write(tiles.sums, m_workspace.heads.valueWidth(), queries.count, m_form.vChannels, tiles.keep, 1.0F,
                headRows(m_pointers.y, m_problem.dtype, m_problem.layouts.y, queries.entry(), queries.token(),
                         queries.head));
+  }
+
+  void writeTotal(const QueryTile& queries, std::int64_t i, const ForwardTiles& tiles) const {
+    const TokenLayout& q = m_problem.layouts.q;
+    float* const to = m_pointers.lse + lseIndex(m_form, q, queries.entry(), queries.token() + i, queries.head);
+    const std::int64_t offset = largestOffset(m_form, q);
+    if (offset == 0) {
+      *to = m_form.probabilityFormat ? tiles.largest[i] : lseOf(i, tiles);
+      return;
+    }
+    *to = std::log(tiles.total[i]);
+    to[offset] = tiles.total[i] == 0.0F ? 0.0F : tiles.largest[i];
   }
 
   const AttentionProblem& m_problem;

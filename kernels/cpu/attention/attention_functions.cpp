@@ -240,14 +240,22 @@ void softmax(const SoftmaxTile& tile) {
   }
 }
 
+/// exp(factor score - largest - lse)
+template <bool kHasLargest>
+HWY_INLINE V probabilityOf(V score, V factor, V largest, V lse) {
+  if constexpr (kHasLargest) return expOfScore(hn::Sub(hn::MulSub(score, factor, largest), lse));
+  return expOfScore(hn::MulSub(score, factor, lse));
+}
+
 /// One vector of a tile. isSeen: what the range shows of it; isAll: the range shows everything.
-HWY_INLINE void softmaxGradAt(const SoftmaxGradTile& tile, std::int64_t at, V lse, V delta, bool isAll,
+template <bool kHasLargest>
+HWY_INLINE void softmaxGradAt(const SoftmaxGradTile& tile, std::int64_t at, V largest, V lse, V delta, bool isAll,
                               hn::Mask<D> isSeen) {
   if (tile.visible) {
     isSeen = hn::And(isSeen, hn::Ne(hn::LoadU(D(), tile.visible + at), hn::Zero(D())));
     isAll = false;
   }
-  V p = expOfScore(hn::MulSub(hn::LoadU(D(), tile.scores + at), hn::Set(D(), tile.factor), lse));
+  V p = probabilityOf<kHasLargest>(hn::LoadU(D(), tile.scores + at), hn::Set(D(), tile.factor), largest, lse);
   V gradient = hn::LoadU(D(), tile.gradProbabilities + at);
   if (!isAll) p = hn::IfThenElseZero(isSeen, p);
   V shown = p;
@@ -263,15 +271,21 @@ HWY_INLINE void softmaxGradAt(const SoftmaxGradTile& tile, std::int64_t at, V ls
   hn::StoreU(dS, D(), tile.gradProbabilities + at);
 }
 
-void softmaxGrad(const SoftmaxGradTile& tile) {
+template <bool kHasLargest>
+HWY_INLINE void softmaxGradRows(const SoftmaxGradTile& tile) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(D()));
   for (std::int64_t query = 0; query < tile.queries; query += lanes) {
     const LaneRange range(tile.range, query);
+    const V largest = kHasLargest ? hn::LoadU(D(), tile.largest + query) : hn::Zero(D());
     const V lse = hn::LoadU(D(), tile.lse + query);
     const V delta = hn::LoadU(D(), tile.delta + query);
     for (std::int64_t key = 0; key < tile.keys; ++key)
-      softmaxGradAt(tile, key * kTileQueries + query, lse, delta, range.isAll(), range.sees(key));
+      softmaxGradAt<kHasLargest>(tile, key * kTileQueries + query, largest, lse, delta, range.isAll(), range.sees(key));
   }
+}
+
+void softmaxGrad(const SoftmaxGradTile& tile) {
+  tile.largest ? softmaxGradRows<true>(tile) : softmaxGradRows<false>(tile);
 }
 
 // ---- rows

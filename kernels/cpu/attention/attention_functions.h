@@ -83,7 +83,7 @@ struct SoftmaxTile {
 };
 
 /// scores become P', and gradProbabilities, dP', become dS: with kept the shares of dropout (null: 1),
-/// P = exp(factor score - lse), P' = P kept, dS = P (dP' kept - delta) slope.
+/// P = exp(factor score - largest - lse), P' = P kept, dS = P (dP' kept - delta) slope.
 struct SoftmaxGradTile {
   float* scores = nullptr;
   float factor = 1.0F;
@@ -94,7 +94,8 @@ struct SoftmaxGradTile {
   std::int64_t keys = 0;
   std::int64_t queries = 0;
   TileRange range;
-  const float* lse = nullptr;  // [kTileQueries]; +inf where a row has no key
+  const float* largest = nullptr;  // [kTileQueries]; null: 0
+  const float* lse = nullptr;      // [kTileQueries]; +inf where a row has no key
   const float* delta = nullptr;
 };
 

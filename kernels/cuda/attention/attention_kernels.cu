@@ -94,7 +94,7 @@ __device__ RunningSum joined(RunningSum own) {
   return all;
 }
 
-__device__ float logSumExp(const Row& row, const ScoresOfRow& scores, const float* products) {
+__device__ RowTotal totalOf(const Row& row, const ScoresOfRow& scores, const float* products) {
   RunningSum own;
   scores.forEachPacket(row.first(), row.last(), [&](const KeyPacket& packet) {
     float values[kPacket];
@@ -105,7 +105,7 @@ __device__ float logSumExp(const Row& row, const ScoresOfRow& scores, const floa
   });
   RunningSum all = joined(own);
   if (row.isInside()) all.add({row.sink(), 1.0f});
-  return all.logarithm();
+  return all.total(row.largestOffset() != 0);
 }
 
 /// With as many registers as seven blocks leave: the compiler's own choice, eight, spills on 8.9.
@@ -113,8 +113,8 @@ template <Element kElement>
 __global__ void __launch_bounds__(kRowThreads, 7) softmaxRows(const __grid_constant__ AttentionSoftmax task) {
   const Row row(task.rules, task.pass, blockIdx.x, blockIdx.y);
   const ScoresOfRow scores = scoresOfRow(task);
-  const float lse = logSumExp(row, scores, task.products);
-  if (threadIdx.x == 0 && task.lse) task.lse[row.lseIndex()] = lse;
+  const RowTotal total = totalOf(row, scores, task.products);
+  if (threadIdx.x == 0 && task.lse) storeTotal(task.lse + row.lseIndex(), row.largestOffset(), total);
   scores.forEachPacket(0, scores.keys, [&](const KeyPacket& packet) {
     const std::int64_t key = packet.key;
     float values[kPacket] = {};
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kRowThreads, 7) softmaxRows(const __grid_const
       loadScores(task.products, packet, values);
 #pragma unroll
       for (int v = 0; v < kPacket; ++v)
-        values[v] = row.sees(key + v) ? probabilityOf(row.score(key + v, values[v]), lse) * shares[v] : 0.0f;
+        values[v] = row.sees(key + v) ? total.probability(row.score(key + v, values[v])) * shares[v] : 0.0f;
     }
     storeScores<kElement>(task.probabilities, packet, values);
   });
@@ -138,10 +138,10 @@ struct PairGradient {
 };
 
 __device__ PairGradient gradientOf(const Row& row, std::int64_t key, float product, float gradProbability, float share,
-                                   float lse, float delta) {
+                                   const RowTotal& total, float delta) {
   PairGradient gradient;
   if (!row.sees(key)) return gradient;
-  gradient.probability = probabilityOf(row.score(key, product), lse);
+  gradient.probability = total.probability(row.score(key, product));
   gradient.score = gradient.probability * (gradProbability * share - delta);
   gradient.product = gradient.score * row.capSlope(key, product);
   return gradient;
@@ -151,7 +151,7 @@ template <Element kElement>
 __global__ void __launch_bounds__(kRowThreads) gradientRows(const __grid_constant__ AttentionGradient task) {
   const Row row(task.rules, task.pass, blockIdx.x, blockIdx.y);
   const ScoresOfRow scores = scoresOfRow(task);
-  const float lse = task.lse[row.lseIndex()];
+  const RowTotal total = loadTotal(task.lse + row.lseIndex(), row.largestOffset());
   const float delta = task.deltas[row.index()];
   scores.forEachPacket(0, scores.keys, [&](const KeyPacket& packet) {
     const std::int64_t key = packet.key;
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(kRowThreads) gradientRows(const __grid_constan
       loadScores(task.gradProbabilities, packet, gradients);
 #pragma unroll
       for (int v = 0; v < kPacket; ++v) {
-        const PairGradient pair = gradientOf(row, key + v, products[v], gradients[v], shares[v], lse, delta);
+        const PairGradient pair = gradientOf(row, key + v, products[v], gradients[v], shares[v], total, delta);
         products[v] = pair.probability * shares[v];
         gradients[v] = task.rules.scale * pair.product;
       }
@@ -184,8 +184,9 @@ __global__ void __launch_bounds__(kRowThreads) biasGradients(const __grid_consta
     const std::int64_t at = (unit * task.pass.rows + blockIdx.x) * keys + key;
     float share[1];
     row.template keptShares<1>(key, share);
-    const PairGradient pair = gradientOf(row, key, task.products[at], task.gradProbabilities[at], share[0],
-                                         task.lse[row.lseIndex()], task.deltas[row.index()]);
+    const RowTotal total = loadTotal(task.lse + row.lseIndex(), row.largestOffset());
+    const PairGradient pair =
+        gradientOf(row, key, task.products[at], task.gradProbabilities[at], share[0], total, task.deltas[row.index()]);
     const bool isBefore = task.rules.biasKind == ScoreBias::PreScale;
     task.gradBias[row.scoreIndex(task.rules.bias, key)] += isBefore ? task.rules.scale * pair.product : pair.score;
   }
@@ -250,8 +251,8 @@ __global__ void __launch_bounds__(kWarpLanes) sinkGradients(const __grid_constan
   float sum = 0.0f;
   for (std::int64_t i = threadIdx.x; i < task.entries * rules.queries; i += kWarpLanes) {
     const std::int64_t index = (i / rules.queries * rules.heads + head) * rules.queries + i % rules.queries;
-    const float lse = task.lse[rules.isPacked ? i * rules.heads + head : index];
-    if (lse != minusInfinity()) sum += expf(rules.sinks[head] - lse) * task.deltas[index];
+    const float* const kept = task.lse + (rules.isPacked ? i * rules.heads + head : index);
+    sum += loadTotal(kept, rules.largestOffset).probability(rules.sinks[head]) * task.deltas[index];
   }
   sum = sumOverLanes(sum, kWarpLanes);
   if (threadIdx.x == 0) task.gradients[head] = -sum;

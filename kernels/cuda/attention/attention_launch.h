@@ -37,7 +37,8 @@ struct ScoreRules {
   ScoreBias biasKind = ScoreBias::None;
   device::Element biasElement = device::Element::F32;
   ScoreTensor bias;
-  ScoreTensor mask;  // i64; other than 0: the pair does not count
+  ScoreTensor mask;                // i64; other than 0: the pair does not count
+  std::int64_t largestOffset = 0;  // as fuseline::largestOffset() says
   float scale = 1.0F;
   float softcap = 0.0F;  // 0: none
   bool hasDropout = false;

@@ -81,6 +81,7 @@ ScoreRules AttentionRuleOperands::at(const AttentionProblem& problem, Pointers p
           .biasElement = elementOf(problem.biasDType),
           .bias = scoreTensor(problem.biasShape, m_bias.at(pointers)),
           .mask = scoreTensor(problem.maskShape, m_mask.at(pointers)),
+          .largestOffset = largestOffset(form, problem.layouts.q),
           .scale = static_cast<float>(form.scale),
           .softcap = static_cast<float>(form.softcap),
           .hasDropout = form.dropout > 0.0,

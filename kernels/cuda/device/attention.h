@@ -44,6 +44,8 @@ class ScoreRow {
   __device__ std::int64_t index() const { return (m_entry * m_rules.heads + m_head) * m_rules.queries + m_token; }
   /// Index of the log-sum-exp, which is [tokens, heads] of packed sequences.
   __device__ std::int64_t lseIndex() const { return m_rules.isPacked ? m_token * m_rules.heads + m_head : index(); }
+  /// From there to the row's largest score; 0: it is not kept apart.
+  __device__ std::int64_t largestOffset() const { return m_rules.largestOffset; }
   __device__ std::int64_t scoreIndex(const auto& tensor, std::int64_t key) const {
     return m_entry * tensor.batchStride + m_head * tensor.headStride + m_token * m_rules.keys + key;
   }
@@ -141,9 +143,22 @@ class ScoreRow {
   float m_slope = 0.0f;
 };
 
-/// exp(score - lse); 0 where the row has no key.
-inline __device__ float probabilityOf(float score, float lse) {
-  return lse == minusInfinity() ? 0.0f : expf(score - lse);
+/// The sum of exp(score) over a row and its sink, as it is kept for backward.
+struct RowTotal {
+  float logarithm = 0.0f;  // of the sum of exp(score - largest); -inf where the row has no key
+  float largest = 0.0f;    // 0 where the logarithm is that of the whole sum
+
+  __device__ float exponential(float score) const { return expf(score - largest - logarithm); }
+  __device__ float probability(float score) const { return logarithm == minusInfinity() ? 0.0f : exponential(score); }
+};
+
+/// offset: from the row's logarithm to its largest score; 0: it is not kept apart.
+inline __device__ RowTotal loadTotal(const float* from, std::int64_t offset) {
+  return {*from, offset == 0 ? 0.0f : from[offset]};
+}
+inline __device__ void storeTotal(float* to, std::int64_t offset, const RowTotal& total) {
+  *to = total.logarithm;
+  if (offset != 0) to[offset] = total.largest;
 }
 
 /// The largest score and the sum of exp(score - largest) of some keys. Those of one score: the score and 1.
@@ -158,7 +173,10 @@ struct RunningSum {
     largest = next;
   }
   __device__ float scaledTo(float next) const { return largest == minusInfinity() ? 0.0f : sum * expf(largest - next); }
-  __device__ float logarithm() const { return largest == minusInfinity() ? largest : largest + logf(sum); }
+  __device__ RowTotal total(bool isApart) const {
+    if (largest == minusInfinity()) return {largest, 0.0f};
+    return isApart ? RowTotal{logf(sum), largest} : RowTotal{largest + logf(sum), 0.0f};
+  }
 };
 
 }  // namespace fuseline::cuda::device

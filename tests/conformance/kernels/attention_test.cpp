@@ -81,6 +81,31 @@ TEST(Attention, PropagatesNanAndInfinityLikeTheReference) {
   }
 }
 
+std::pair<std::string, TensorSpec> biasOf(const Graph& graph) {
+  const Value& bias = graph.value(graph.inputs().back());
+  return {bias.name, bias.spec};
+}
+
+/// The row of a query that a finite mask leaves no key attends to all of them alike. Smaller biases shift the row.
+TEST(Attention, WithFiniteMasksIsLikeTheReference) {
+  const AttentionExtents extents{.B = 1, .queries = 70, .keys = 70, .H = 2, .G = 1, .D = 8, .Dv = 8};
+  for (const char* kind : {"post_scale_bias", "pre_scale_bias"}) {
+    const OpSample sample = attentionSample(
+        extents, {{"attn_mask_type", std::string("no_mask")}, {"core_attention_bias_type", std::string(kind)}});
+    const Graph graph = sampleGraph(sample, DType::F32, ExecutionMode::Training);
+    const auto [name, spec] = biasOf(graph);
+    std::vector<double> values(static_cast<std::size_t>(spec.numElements()));
+    const auto rowOf = [&](std::size_t i) { return static_cast<std::int64_t>(i) / spec.shape.back() % 70; };
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = rowOf(i) % 3 == 0 ? -1e38 : rowOf(i) % 3 == 1 ? -1024.0 : 0.0;
+    const NamedTensors given = {{name, Tensor::fromDoubles(spec, values)}};
+    EXPECT_EQ(firstDifference(runPlan(graph, unfused(graph), onThreads(2), 1, given),
+                              runPlan(graph, unfused(graph), makeReferenceBackend(), 1, given), 5e-4),
+              "")
+        << kind;
+  }
+}
+
 /// Layers of two batch entries, whose rows alternate or not: the strides of a packed tensor.
 TEST(Attention, OnPackedTensorsOfSeveralBatchEntriesIsLikeTheReference) {
   for (const char* format : {"sbhd", "bshd"})

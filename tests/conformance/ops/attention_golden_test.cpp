@@ -59,7 +59,8 @@ struct AttentionCall {
   void run() {
     forward = sample.operation->forwardCompute(sample.attributes, inputs, parameters);
     SavedValues saved;
-    for (int slot = 0; slot < 3; ++slot) saved.add({OperandKind::Input, slot}, inputs[static_cast<std::size_t>(slot)]);
+    for (std::size_t slot = 0; slot < inputs.size(); ++slot)
+      saved.add({OperandKind::Input, static_cast<int>(slot)}, inputs[slot]);
     if (!parameters.empty()) saved.add({OperandKind::Parameter, 0}, parameters[0]);
     saved.add({OperandKind::Output, 0}, forward.outputs[0]);
     saved.add({OperandKind::Residual, 0}, forward.residuals[0]);
@@ -117,6 +118,24 @@ TEST(GoldenAttention, GroupedInAWindowAtTheBottomRight) {
                {0.14800982, 0.10853124, -0.03021147, -0.28820789, -0.21638732, -0.15867044, 0.01771880, 0.16903179});
   expectGolden(call.gradient(1), {0.0, 0.0, -0.02385221, 0.13019649, 0.36211410, 0.17193850, -0.33826189, -0.30213499});
   expectGolden(call.gradient(2), {0.0, 0.0, 0.25030038, 0.98312705, 0.55249183, 0.15496069, 0.10829023, -0.79529258});
+}
+
+/// A mask of finite numbers, as exporters write it: a row of which all are masked attends to all keys alike, and its
+/// gradients are those of a softmax. Expected values: PyTorch in float64.
+TEST(GoldenAttention, RowsOfLargeNegativeBiases) {
+  constexpr double kLeast = -3.4028235e38;
+  AttentionCall call(
+      1, 1, 3, 3,
+      {{"attn_mask_type", std::string("no_mask")}, {"core_attention_bias_type", std::string("post_scale_bias")}});
+  call.inputs.push_back(
+      {.shape = {1, 1, 3, 3}, .values = {kLeast, kLeast, kLeast, -1e4, -1e4 + 0.5, -1e4 - 1.0, 0.1, -0.2, 0.3}});
+  call.run();
+  expectGolden(call.y(), {-0.02521573, 0.03610007, 0.41442045, 0.00936855, -0.23678364, -0.04264606});
+  expectGolden(call.gradient(0), {0.16959035, 0.46613672, 0.13900753, -0.22117268, -0.10494539, 0.04438751});
+  expectGolden(call.gradient(1), {-0.21466528, -0.05777431, 0.22022232, 0.21747147, -0.00555704, -0.15969716});
+  expectGolden(call.gradient(2), {0.05967689, 0.12646413, 0.02148458, -0.07852621, 0.03143386, 0.66133637});
+  expectGolden(call.backward.inputs[3].values, {0.40039428, -0.09920547, -0.30118881, -0.37851276, 0.36671937,
+                                                0.01179339, 0.14215001, -0.18581168, 0.04366167});
 }
 
 /// As PyTorch's is_causal; not as flash-attn since 2.1.
