@@ -171,7 +171,7 @@ struct RowTotal {
   double probability(double score) const { return logarithm == -kInfinity ? 0.0 : exponential(score); }
 };
 
-/// Of the keys that the row sees, in order.
+/// The scores of the keys that the row sees, in order.
 std::vector<double> scoresOf(const Scores& scores, const Row& row) {
   std::vector<double> seen;
   scores.forEachKey(row, [&](std::int64_t key) { seen.push_back(scores.score(row, key)); });
