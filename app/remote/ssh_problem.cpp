@@ -48,7 +48,7 @@ std::string_view lastLine(std::string_view words) {
 
 std::string quoted(std::string_view words) {
   const std::string_view line = lastLine(words);
-  return line.empty() ? std::string() : fmt::format(" ssh: {}", line);
+  return line.empty() ? std::string() : fmt::format(" {}{}", line.starts_with("ssh: ") ? "" : "ssh: ", line);
 }
 
 }  // namespace

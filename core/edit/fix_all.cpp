@@ -29,6 +29,11 @@ std::size_t applyRepairs(EditScript& script, const std::vector<Diagnostic>& prob
   return numApplied;
 }
 
+std::size_t numErrors(const PipelineDocument& document) {
+  return static_cast<std::size_t>(
+      std::ranges::count(lower(document).diagnostics, Severity::Error, &Diagnostic::severity));
+}
+
 }  // namespace
 
 bool hasOnlyRepair(const Diagnostic& problem) {
@@ -45,6 +50,13 @@ Edit fixAll(const PipelineDocument& document, const std::vector<Diagnostic>& pro
   for (int round = 1; numApplied > 0 && round < kMostRounds; ++round)
     numApplied = applyRepairs(script, lower(script.document()).diagnostics);
   return std::move(script).finish("Fix all problems");
+}
+
+std::size_t numErrorsFixed(const PipelineDocument& document, const std::vector<Diagnostic>& problems) {
+  PipelineDocument fixed = document;
+  if (!applyEdit(fixed, fixAll(document, problems))) return 0;
+  const std::size_t numBefore = numErrors(document);
+  return numBefore - std::min(numBefore, numErrors(fixed));
 }
 
 }  // namespace fuseline

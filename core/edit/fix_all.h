@@ -14,6 +14,9 @@ namespace fuseline {
 bool hasOnlyRepair(const Diagnostic& problem);
 std::size_t numOnlyRepairs(const std::vector<Diagnostic>& problems);
 
+/// Errors that fixAll() removes from the document.
+std::size_t numErrorsFixed(const PipelineDocument& document, const std::vector<Diagnostic>& problems);
+
 /// Applies the only repairs of these errors, and of those that are found once they are applied. A repair that an
 /// earlier one made impossible is left out.
 Edit fixAll(const PipelineDocument& document, const std::vector<Diagnostic>& problems);

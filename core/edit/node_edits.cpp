@@ -249,8 +249,8 @@ NodeEdit addBeside(const PipelineDocument& document, const Graph& graph, std::st
 
 PipelineDocument newPipeline() {
   EditScript script{PipelineDocument()};
-  addTo(script, kInputEntry, nullptr, std::nullopt);
-  addTo(script, kOutputEntry, nullptr, std::nullopt);
+  addTo(script, kInputEntry, nullptr, Position{0, 0});
+  addTo(script, kOutputEntry, nullptr, Position{2 * kNodePitchPx, 0});
   return script.document();
 }
 

@@ -4,6 +4,7 @@
 #include "core/edit/block_edits.h"
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/canvas/menus/context_menu.h"
 #include "ui/canvas/metrics.h"
 #include "ui/canvas/port_shape.h"
 #include "ui/canvas/search_popup.h"
@@ -45,6 +46,8 @@ class CanvasTest : public QObject {
   void aWirePassesThroughReroutePoints();
   void aWireFillsRequiredSizes();
   void aNewPipelineHasNoError();
+  void keysAloneBuildANewPipeline();
+  void aDropIntoANewPipelineConnects();
   void timesOfTheLastRunAreOnTheNodes();
   void editsShowWhatANewCanvasShows();
   void noWireRunsThroughANode_data();
@@ -52,6 +55,8 @@ class CanvasTest : public QObject {
   void labelsOfWiresCoverNothing_data();
   void labelsOfWiresCoverNothing();
   void aShortWireHasNoLabel();
+  void aLabelOfTheUsualShapeIsWhole();
+  void fusionsCanBeReadFromFarAway();
   void theViewFollowsInsertedOps();
   void aDropIntoAWireLeavesRoomForLabels();
   void pastesWithIncomingWires();
@@ -110,6 +115,8 @@ class CanvasTest : public QObject {
   void shiftAddsToTheSelection();
   void selectsUpstreamAndDownstream();
   void menusAreAboutTheItemUnderThePointer();
+  void portsHaveAMenu();
+  void reroutePointsHaveAMenu();
   void replacesTheSelectedOp();
   void aChainIsPutIntoAWireUnderIt();
   void pastesIntoTheSelectedWire();
@@ -311,6 +318,54 @@ void CanvasTest::aNewPipelineHasNoError() {
   }
   QVERIFY(f.session.plan().analysis()->isRunnable());
   QVERIFY(isWired(f.session, "linear.y", "y"));
+}
+
+namespace {
+
+/// Tab, a name and Enter.
+void typeOp(Fixture& f, const char* name) {
+  QTest::keyClick(&f.window.canvas(), Qt::Key_Tab);
+  QLineEdit* const query = f.window.canvas().findChildren<SearchPopup*>().last()->findChild<QLineEdit*>();
+  QTest::keyClicks(query, QString::fromLatin1(name));
+  QTest::keyClick(query, Qt::Key_Return);
+  QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
+}
+
+}  // namespace
+
+void CanvasTest::keysAloneBuildANewPipeline() {
+  Fixture f(smallPipeline());
+  f.window.files().newDocument();
+  QVERIFY(waitForAnalysis(f.session));
+  for (const char* name : {"layernorm", "linear", "gelu"}) {
+    typeOp(f, name);
+    QVERIFY(waitForAnalysis(f.session));
+    f.session.selection().select({});  // the next one goes to the end all the same
+  }
+  QVERIFY(f.session.plan().analysis()->isRunnable());
+  QVERIFY(isWired(f.session, "gelu.y", "y"));
+  const GraphScene& scene = f.window.scene();
+  const std::vector<std::string> ids = {"x", "layernorm", "linear", "gelu", "y"};
+  for (std::size_t i = 0; i + 1 < ids.size(); ++i) {
+    const QRectF box = scene.node(ids[i])->sceneBox();
+    const QRectF next = scene.node(ids[i + 1])->sceneBox();
+    QVERIFY2(next.left() > box.right(), ids[i].c_str());
+    QVERIFY2(std::abs(next.center().y() - box.center().y()) < kNodeHeightPx / 2.0, ids[i].c_str());
+  }
+}
+
+/// Between its ends, beside the input that nothing reads.
+void CanvasTest::aDropIntoANewPipelineConnects() {
+  Fixture f(smallPipeline());
+  f.window.files().newDocument();
+  QVERIFY(waitForAnalysis(f.session));
+  f.session.selection().select({});
+  const GraphScene& scene = f.window.scene();
+  const QPointF middle = (scene.node("x")->sceneBox().center() + scene.node("y")->sceneBox().center()) / 2;
+  drop(f.window.canvas(), "Linear", f.window.canvas().mapFromScene(middle));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(isWired(f.session, "x", "linear.x") && isWired(f.session, "linear.y", "y"));
+  for (const char* id : {"x", "y"}) QVERIFY(!scene.node(id)->sceneBox().intersects(scene.node("linear")->sceneBox()));
 }
 
 namespace {
@@ -1317,7 +1372,7 @@ void CanvasTest::menusAreAboutTheItemUnderThePointer() {
   GraphView& view = f.window.canvas();
   GraphScene& scene = f.window.scene();
   const auto has = [&](QPoint place, const QString& text) {
-    const auto menu = view.menuAt(place);
+    const auto menu = contextMenuAt(view, place);
     return std::ranges::any_of(menu->actions(), [&](const QAction* action) { return action->text().contains(text); });
   };
   const QPoint node = view.mapFromScene(scene.node("fc")->sceneBox().center());
@@ -1326,10 +1381,57 @@ void CanvasTest::menusAreAboutTheItemUnderThePointer() {
   QVERIFY(has({2, 2}, "Insert op here") && has({2, 2}, "Fit all") && !has({2, 2}, "Remove the wire"));
   QVERIFY(has(wire, "Remove the wire to norm.x"));
   f.session.selection().select({QStringLiteral("act")});
-  const auto menu = view.menuAt(wire);
+  const auto menu = contextMenuAt(view, wire);
   menu->actions().last()->trigger();
   QVERIFY(!linkInto(f.session.pipeline().document(), {"norm", "x"}));
   QVERIFY2(f.session.pipeline().document().findOp("act"), "the menu is about the wire, not about what is selected");
+}
+
+namespace {
+
+/// Enabled commands alone.
+QAction* commandOf(const QMenu& menu, const char* text) {
+  const QList<QAction*> commands = menu.actions();
+  const auto found = std::ranges::find_if(commands, [&](const QAction* command) {
+    return command->text().startsWith(QString::fromLatin1(text)) && command->isEnabled();
+  });
+  return found == commands.end() ? nullptr : *found;
+}
+
+}  // namespace
+
+void CanvasTest::portsHaveAMenu() {
+  Fixture f(smallPipeline());
+  GraphView& view = f.window.canvas();
+  QSignalSpy inspected(&view, &GraphView::tensorWanted);
+  const auto output = contextMenuAt(view, f.portOnView({"norm", "y", true}));
+  QVERIFY(commandOf(*output, "Find an op to connect norm.y to"));
+  commandOf(*output, "Inspect tensor")->trigger();
+  QCOMPARE(inspected.takeFirst().front().toString(), QStringLiteral("norm.y"));
+  const auto input = contextMenuAt(view, f.portOnView({"fc", "x", false}));
+  commandOf(*input, "Inspect tensor")->trigger();
+  QCOMPARE(inspected.takeFirst().front().toString(), QStringLiteral("norm.y"));
+  QVERIFY(!commandOf(*input, "Find an op"));  // it has a wire
+  commandOf(*input, "Disconnect fc.x")->trigger();
+  QVERIFY(!isWired(f.session, "norm.y", "fc.x"));
+  const auto open = contextMenuAt(view, f.portOnView({"fc", "x", false}));
+  QVERIFY(!commandOf(*open, "Disconnect") && commandOf(*open, "Find an op to feed fc.x"));
+  commandOf(*open, "Draw a wire from fc.x")->trigger();
+  QVERIFY(f.window.scene().wires().isDrawing());
+  QTest::mouseClick(view.viewport(), Qt::LeftButton, {}, f.portOnView({"norm", "y", true}));
+  QVERIFY(isWired(f.session, "norm.y", "fc.x"));
+}
+
+void CanvasTest::reroutePointsHaveAMenu() {
+  Fixture f(smallPipeline());
+  GraphView& view = f.window.canvas();
+  const RerouteLayer& reroutes = f.window.scene().canvasItems().reroutes();
+  const QPoint wire = view.mapFromScene(f.window.scene().links().front()->path().pointAtPercent(0.5));
+  commandOf(*contextMenuAt(view, wire), "Add a reroute point")->trigger();
+  QCOMPARE(reroutes.items().size(), std::size_t{1});
+  const QPoint point = view.mapFromScene(reroutes.items().front()->pos());
+  commandOf(*contextMenuAt(view, point), "Remove the reroute point")->trigger();
+  QVERIFY(reroutes.items().empty());
 }
 
 void CanvasTest::replacesTheSelectedOp() {
@@ -1338,10 +1440,15 @@ void CanvasTest::replacesTheSelectedOp() {
   f.window.canvas().search().replace();
   auto* popup = f.window.canvas().findChild<SearchPopup*>();
   QVERIFY(popup);
-  const auto* list = popup->findChild<QTreeWidget*>();
+  auto* list = popup->findChild<QTreeWidget*>();
   QVERIFY(!list->findItems("SiLU", Qt::MatchStartsWith).isEmpty());
   QVERIFY2(list->findItems("AddExtraInput", Qt::MatchStartsWith).size() == 1, "an input more is no hindrance");
   QVERIFY2(list->findItems("GELU", Qt::MatchExactly).isEmpty(), "it is one already");
+  auto* const all = popup->findChild<QCheckBox*>();
+  all->click();
+  list->setCurrentItem(list->findItems("GELU", Qt::MatchStartsWith).front());
+  QVERIFY(hasLabel(*popup, "act is already of type GELU."));
+  all->click();
   const auto rowOf = [list](const char* op) {
     return list->indexOfTopLevelItem(list->findItems(op, Qt::MatchStartsWith).front());
   };
@@ -1643,6 +1750,35 @@ void CanvasTest::aShortWireHasNoLabel() {
   QVERIFY(!isShown("fc") && !isShown("act"));
   QVERIFY(f.session.pipeline().apply(MoveNode{.id = "norm", .position = Position{0, 400}}));
   QVERIFY(isShown("fc"));
+}
+
+/// At the distance at which ops are inserted.
+void CanvasTest::aLabelOfTheUsualShapeIsWhole() {
+  Fixture f(smallPipeline());
+  for (const int extent : {1024, 2048, 4096, 16384}) {
+    QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "M", .value = 512}));
+    QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "H", .value = extent}));
+    int x = 0;
+    for (const char* id : {"x", "norm", "fc", "act", "y"})
+      QVERIFY(f.session.pipeline().apply(MoveNode{.id = id, .position = Position{kNodePitchPx * x++, 0}}));
+    QVERIFY(waitForAnalysis(f.session));
+    for (const LinkItem* link : f.window.scene().links())
+      for (const LinkItem::FittedLine& line : link->fittedLines())
+        QVERIFY2(!line.text.contains(u'…'), qPrintable(line.text));
+  }
+}
+
+/// Where titles of nodes are larger, labels of hulls are, too.
+void CanvasTest::fusionsCanBeReadFromFarAway() {
+  Fixture f(std::string(findTemplate("llama-mlp")->text));
+  QVERIFY(waitForAnalysis(f.session));
+  const auto& hulls = f.window.scene().canvasItems().hulls();
+  QVERIFY(!hulls.empty());
+  for (const HullItem* hull : hulls) {
+    QVERIFY(hull->farLabelArea().height() > 1.5 * hull->labelArea().height());
+    QVERIFY(hull->boundingRect().contains(hull->farLabelArea()));
+    QVERIFY(hull->look().farLabel.startsWith(hull->look().rule));
+  }
 }
 
 void CanvasTest::theViewFollowsInsertedOps() {

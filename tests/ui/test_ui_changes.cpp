@@ -21,6 +21,7 @@ class ChangesTest : public QObject {
 
  private Q_SLOTS:
   void listsChangesInGroups();
+  void theColumnWithTheMostTextHasTheRoom();
   void showsTheEffectOnThePlans();
   void followsEdits();
   void marksTheCanvas();
@@ -129,6 +130,18 @@ QStringList canvasText(const GraphScene& scene) {
 }
 
 }  // namespace
+
+void ChangesTest::theColumnWithTheMostTextHasTheRoom() {
+  Compared f;
+  QVERIFY(f.apply(manyEdits(f.session.pipeline().document())));
+  const QTreeView& view = *f.window.changes().view();
+  resizePane(f.window.changes(), {460, 300});
+  QVERIFY(view.columnWidth(ChangesModel::DetailsColumn) > 200);
+  for (const int column : {ChangesModel::WhatColumn, ChangesModel::KindColumn})
+    for (const QModelIndex& row : f.model().changeRows())
+      QVERIFY(view.visualRect(row.siblingAtColumn(column)).width() >
+              view.fontMetrics().horizontalAdvance(row.siblingAtColumn(column).data().toString()));
+}
 
 void ChangesTest::listsChangesInGroups() {
   Compared f;

@@ -8,6 +8,7 @@
 #include "core/tensor/safetensors.h"
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/runs/model_nodes.h"
 #include "ui/session/exports.h"
 #include "ui/widgets/message_bar.h"
 #include "ui/window/export_dialog.h"
@@ -185,6 +186,17 @@ void ExportTest::anImportedModelNamesItsOpenExtents() {
   QCOMPARE(f.session.pipeline().document().ops().size(), std::size_t{1});
   QVERIFY2(f.window.message().contains(QStringLiteral("tokens is dynamic in the model")),
            qPrintable(f.window.message()));
+  const auto offers = f.window.messageBar().findChildren<QToolButton*>();
+  const auto nodes = std::ranges::find(offers, QStringLiteral("Model nodes"), &QToolButton::text);
+  QVERIFY(nodes != offers.end() && (*nodes)->isVisibleTo(&f.window));
+  (*nodes)->click();
+  auto* const table = f.window.findChild<ModelNodes*>();
+  QVERIFY(table);
+  const QAbstractItemModel& rows = *table->view().model();
+  QCOMPARE(rows.rowCount(), 1);
+  QCOMPARE(rows.index(0, 1).data().toString(), QStringLiteral("Relu"));
+  table->view().setCurrentIndex(rows.index(0, 0));
+  QCOMPARE(f.session.selection().single(), rows.index(0, 0).data().toString());
 }
 
 void ExportTest::aModelOfOtherOpsStaysClosed() {

@@ -54,6 +54,7 @@ class LargePipelinesTest : public QObject {
   void opensWhereItBeginsAndCanBeRead();
   void isThereWhereAPartOfManyNodesIsInView();
   void isNotThereForFewNodes();
+  void isAsHighAsThePipelineNeeds();
   void canBeSwitchedOff();
   void showsFrames();
   void aPressShowsThatPlace();
@@ -272,6 +273,20 @@ void LargePipelinesTest::isNotThereForFewNodes() {
   LargePipeline f(OverviewMap::kFewestNodes - 3);  // with x and y one too few
   f.window.canvas().zoomTo(4.0);
   QVERIFY(!f.map().isVisible());
+}
+
+void LargePipelinesTest::isAsHighAsThePipelineNeeds() {
+  LargePipeline rows(40);
+  const int heightOfRows = rows.map().height();
+  LargePipeline f(OverviewMap::kFewestNodes);
+  std::vector<Edit> line;
+  for (int i = 0; i < OverviewMap::kFewestNodes; ++i)
+    line.push_back(MoveNode{.id = "act" + std::to_string(i), .position = Position{i * 232, 0}});
+  QVERIFY(f.session.pipeline().apply(EditGroup{.label = "Line up", .edits = std::move(line)}));
+  QVERIFY(f.map().isVisible());
+  QVERIFY(f.map().height() < heightOfRows / 2);
+  for (const char* id : {"act0", "act14"})
+    QVERIFY(f.map().rect().contains(f.map().toMap().map(f.middleOf(id)).toPoint()));
 }
 
 void LargePipelinesTest::canBeSwitchedOff() {

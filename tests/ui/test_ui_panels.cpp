@@ -76,6 +76,10 @@ class PanelsTest : public QObject {
   void fusionsAreGroupedAndSwitchedInPlace();
   void attentionShowsItsMask();
   void aFusionOpensItsReason();
+  void aFusionNamesItsOps();
+  void aMatchInsideAnotherFusionIsNotAMiss();
+  void theFieldsOfAnOpAreNearTheTop();
+  void fixAllCountsErrorsThatItFinds();
   void panesComeToTheSelection();
   void fieldsStandInOneColumn();
   void instancesShareACard();
@@ -659,9 +663,79 @@ void PanelsTest::aFusionOpensItsReason() {
   const int closedPx = card->sizeHint().height();
   arrow->click();
   QVERIFY(card->sizeHint().height() > closedPx);
+  QTest::mouseClick(card, Qt::LeftButton, {}, arrow->geometry().center() + QPoint(60, 0));  // as its line does
+  QCOMPARE(card->sizeHint().height(), closedPx);
+  QTest::mouseClick(card, Qt::LeftButton, {}, arrow->geometry().center() + QPoint(60, 0));
+  QVERIFY(card->sizeHint().height() > closedPx);
   QVERIFY(f.session.pipeline().apply(MoveNode{.id = "fc", .position = Position{8, 8}}));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(f.window.fusions().findChild<FusionCard*>()->sizeHint().height() > closedPx);  // it stays open
+}
+
+/// On a line of their own, whole.
+void PanelsTest::aFusionNamesItsOps() {
+  Fixture f(residualPipeline(true));
+  const auto* card = f.window.fusions().findChild<FusionCard*>();
+  QVERIFY(card);
+  const auto labels = card->findChildren<ElidedLabel*>();
+  const auto isShown = [&](const char* text) {
+    return std::ranges::any_of(labels, [&](const QLabel* label) { return label->text() == QString::fromUtf8(text); });
+  };
+  QVERIFY(isShown("ForwardLinearBiasAdd") && isShown("fc, add"));
+}
+
+/// All of its ops are fused already.
+void PanelsTest::aMatchInsideAnotherFusionIsNotAMiss() {
+  Fixture f(std::string(findTemplate("llama-mlp")->text));
+  const Analysis& analysis = *f.session.plan().analysis();
+  const auto fusionOf = [&](NodeId node, FusionPass pass) -> const Attempt* {
+    for (const Attempt& attempt : analysis.report.attempts)
+      if (attempt.outcome == Outcome::Fused && attempt.rule->pass == pass &&
+          std::ranges::count(attempt.nodes, node) > 0)
+        return &attempt;
+    return nullptr;
+  };
+  int numInside = 0;
+  const AttemptList list = attemptsFor(analysis, {});
+  for (const Attempt& attempt : analysis.report.attempts) {
+    if (attempt.outcome != Outcome::TakenByAnother && attempt.outcome != Outcome::ConditionFailed) continue;
+    const Attempt* const first = fusionOf(attempt.nodes.front(), attempt.rule->pass);
+    const bool isInside = first && std::ranges::all_of(attempt.nodes, [&](NodeId node) {
+                            return fusionOf(node, attempt.rule->pass) == first;
+                          });
+    numInside += isInside;
+    QCOMPARE(std::ranges::count(list.shown, &attempt) == 0, isInside);
+  }
+  QVERIFY(numInside > 0);
+}
+
+/// In a laptop's window: the help has the rest of its text.
+void PanelsTest::theFieldsOfAnOpAreNearTheTop() {
+  Fixture f(smallPipeline());
+  f.window.resize(1366, 768);
+  inspect(f, "act");
+  QCoreApplication::processEvents();
+  const QWidget* name = named<ExpressionEdit>(f.window.inspector(), "Name of the op");
+  QVERIFY(name->mapTo(f.window.inspector().page(), QPoint()).y() < 6 * name->height());
+  QVERIFY(hasLabel(f.window.inspector(), "0.79788456"));  // whole, in its tip
+  named<QToolButton>(f.window.inspector(), "Help on this op")->click();
+  const auto* help = f.window.findChild<GuideWindow*>();
+  QVERIFY(help && help->isVisible() && help->windowTitle().contains(QStringLiteral("GELU")));
+}
+
+/// fc2 gets its error's fix only when fc1 has its sizes.
+void PanelsTest::fixAllCountsErrorsThatItFinds() {
+  Fixture f(testing::smallDocument(R"("inputs": [{"id": "x", "dtype": "bf16", "shape": ["M", "H"]}],
+    "ops": [{"id": "fc1", "op": "Linear", "attributes": {"out_features": 8}},
+            {"id": "fc2", "op": "Linear", "attributes": {"out_features": 4}}],
+    "wires": [["x", "fc1.x"], ["fc1.y", "fc2.x"]], "outputs": [{"id": "y", "from": "fc2.y"}])"));
+  QCOMPARE(f.window.problems().model().count(Severity::Error), 2);
+  auto* all = f.window.problems().findChild<QPushButton*>(QStringLiteral("fixAll"));
+  QVERIFY(all);
+  QCOMPARE(all->text(), QStringLiteral("Fix all 2"));
+  all->click();
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(f.window.problems().model().count(Severity::Error), 0);
 }
 
 void PanelsTest::panesComeToTheSelection() {

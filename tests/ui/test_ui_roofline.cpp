@@ -23,6 +23,7 @@ class RooflineTest : public QObject {
   void keysWalkAPlanAndGoToTheOther();
   void keysContinueFromTheSelectionOfOtherPanes();
   void theRidgeIsLabelled();
+  void namesOfPeaksStandBesideDots();
   void listsTheMeasuredPeaks();
   void dataSheetPeaksAreNextToMeasuredOnes();
   void saysWhyThereIsNothing();
@@ -185,6 +186,19 @@ void RooflineTest::theRidgeIsLabelled() {
     QCOMPARE(scale.ridgeName(), QStringLiteral("ridge 50.0 FLOP/byte"));
     QVERIFY(scale.ridgeNamePlace() && scale.plotArea().contains(*scale.ridgeNamePlace()));
     for (const QRectF& name : scale.ceilingNames()) QVERIFY(!name.intersects(*scale.ridgeNamePlace()));
+  }
+}
+
+/// A step at the peak, right where its name would be.
+void RooflineTest::namesOfPeaksStandBesideDots() {
+  RooflinePlot plot = rooflinePlot(twoVariants(), nullptr);
+  const RooflineCeiling peak = plot.measured.ceilings.front();
+  const double highest = intensityRange(plot).high;
+  plot.dots.push_back({.intensity = highest * 0.9, .gflops = peak.gflops, .timeNs = 1e6});
+  const RooflineScale scale(plot, QRectF(0, 0, 900, 400));
+  for (const QRectF& name : scale.ceilingNames()) {
+    QVERIFY(scale.plotArea().left() <= name.left() && name.right() <= scale.plotArea().right());
+    for (std::size_t dot = 0; dot < plot.dots.size(); ++dot) QVERIFY(!scale.areaOf(dot).intersects(name));
   }
 }
 

@@ -423,7 +423,9 @@ void RunTest::aMachineThatIsNotReachedGivesTheReason() {
   const testing::TemporaryFolder folder;
   Machines machines(workerOf(folder, "echo 'fuseline: box: no host of this name was found.' >&2; exit 4"), false);
   MachineDialog dialog(machines);
+  QVERIFY(dialog.test().isDefault());  // Enter tests, until there is something to add
   QVERIFY(finishTest(dialog, QStringLiteral("box")));
+  QVERIFY(dialog.test().isDefault());
   QVERIFY(hasLabel(dialog, "box: no host of this name was found."));
   QVERIFY(!dialog.addButton().isEnabled());
 }

@@ -9,6 +9,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/runs/measured_examples.h"
 #include "ui/session/baseline_memory.h"
 #include "ui/session/exports.h"
 #include "ui/theme/format.h"
@@ -26,6 +27,7 @@ class RunFilesTest : public QObject {
   Q_OBJECT
 
  private Q_SLOTS:
+  void examplesOfOneTitleDifferInTheirLines();
   void initTestCase() { qputenv("TZ", "IST-5:30"); }
   void openedRunIsTheLastRun();
   void runIsSavedAndOpenedAgain();
@@ -103,6 +105,21 @@ QList<QAction*> examplesIn(Fixture& f, const QString& folder) {
 }
 
 }  // namespace
+
+void RunFilesTest::examplesOfOneTitleDifferInTheirLines() {
+  const testing::TemporaryFolder folder;
+  RunRecord record = recordOf();
+  for (const char* recipe : {"None", "MXFP8BlockScaling"}) {
+    record.settings.recipe = recipe;
+    QVERIFY(saveRunRecord(record, folder.path() / (std::string(recipe) + ".fuserun")));
+  }
+  const std::vector<MeasuredExample> examples = measuredExamples({toQt(folder.path().string())});
+  QCOMPARE(examples.size(), std::size_t{2});
+  QVERIFY2(examples[0].line.contains(QStringLiteral("MXFP8BlockScaling")), qPrintable(examples[0].line));
+  QVERIFY2(examples[1].line.contains(QStringLiteral("No quantization")), qPrintable(examples[1].line));
+  for (const MeasuredExample& example : examples)
+    QVERIFY2(!example.line.contains(toQt(record.deviceName())), qPrintable(example.line));  // all have the same
+}
 
 void RunFilesTest::openedRunIsTheLastRun() {
   Opened f(recordOf({.pass = ExecutionMode::Inference}));

@@ -6,6 +6,7 @@
 
 #include <QDockWidget>
 #include <QPushButton>
+#include <QScopeGuard>
 #include <QTabBar>
 #include <QTest>
 #include <QToolButton>
@@ -29,6 +30,9 @@ class ScreensTest : public QObject {
   void noLineOfTheStartPageIsSqueezed();
   void theCanvasHasTheFocusAfterTheStartPage();
   void theCanvasHasTheFocusOfANewPipeline();
+  void fixesAreInSightInALowWindow();
+  void theMarkOfAWorkspaceHidesNone();
+  void panesAreMirroredForScriptsFromTheRight();
 };
 
 void ScreensTest::theFirstWindowFitsTheScreen_data() {
@@ -128,6 +132,54 @@ void ScreensTest::theCanvasHasTheFocusOfANewPipeline() {
   QVERIFY(QApplication::focusWidget() != &f.window.canvas());
   f.session.openText(smallPipeline(), QStringLiteral("other"));
   QCOMPARE(QApplication::focusWidget(), static_cast<QWidget*>(&f.window.canvas()));
+}
+
+/// Beside whatever pane: the table above or below them gives way.
+void ScreensTest::fixesAreInSightInALowWindow() {
+  Fixture f(smallPipeline());
+  QVERIFY(
+      f.session.pipeline().apply(SetAttribute{.id = "norm", .name = "normalized_shape", .value = Json::array({7})}));
+  QVERIFY(waitForAnalysis(f.session));
+  for (const QSize size : {QSize(1366, 700), QSize(960, 560)}) {
+    f.window.resize(size);
+    f.window.showPane(QStringLiteral("problems"));
+    QTest::qWait(20);
+    const auto buttons = f.window.problems().findChildren<QPushButton*>();
+    const auto fix = std::ranges::find_if(
+        buttons, [](const QPushButton* button) { return button->text().startsWith(QStringLiteral("Set ")); });
+    QVERIFY(fix != buttons.end());
+    QCOMPARE((*fix)->visibleRegion().boundingRect().height(), (*fix)->height());
+  }
+}
+
+void ScreensTest::theMarkOfAWorkspaceHidesNone() {
+  Fixture f(smallPipeline());
+  f.window.resize(1366, 700);
+  QCoreApplication::processEvents();
+  f.window.workspaces().offerProfile();
+  QCoreApplication::processEvents();
+  auto* const bar = f.window.findChild<QToolBar*>(QStringLiteral("workspaces"));
+  QVERIFY(bar && bar->actions().size() == 4);
+  QVERIFY(bar->actions()[2]->text().endsWith(u'•'));
+  for (QAction* workspace : bar->actions())
+    QVERIFY2(bar->rect().contains(bar->widgetForAction(workspace)->geometry()), qPrintable(workspace->text()));
+}
+
+/// The pipeline is not: data flows to the right.
+void ScreensTest::panesAreMirroredForScriptsFromTheRight() {
+  QApplication::setLayoutDirection(Qt::RightToLeft);
+  const auto restore = qScopeGuard([] { QApplication::setLayoutDirection(Qt::LeftToRight); });
+  Fixture f(smallPipeline());
+  QCoreApplication::processEvents();
+  const auto placeOf = [&](const QWidget& widget) { return widget.mapTo(&f.window, QPoint()).x(); };
+  QVERIFY(placeOf(f.window.palettePanel()) > placeOf(f.window.canvas()));
+  QVERIFY(placeOf(f.window.inspector()) < placeOf(f.window.canvas()));
+  const QPointF x = f.window.canvas().mapFromScene(f.window.scene().node("x")->sceneBox().center());
+  const QPointF y = f.window.canvas().mapFromScene(f.window.scene().node("y")->sceneBox().center());
+  QVERIFY(x.x() < y.x() && f.window.canvas().rect().contains(x.toPoint()));
+  const double before = x.x();
+  f.window.canvas().camera().panBy(QPoint(40, 0));
+  QCOMPARE(f.window.canvas().mapFromScene(f.window.scene().node("x")->sceneBox().center()).x() - before, 40.0);
 }
 
 FUSELINE_UI_TEST(ScreensTest)

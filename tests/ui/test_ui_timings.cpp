@@ -30,6 +30,7 @@ class TimingsTest : public QObject {
   void theKeyboardChoosesAndSorts();
   void theFirstColumnGivesWayAndOthersScroll();
   void aNarrowPaneLeavesTheRoundsOut();
+  void inANarrowPaneTheResultHasTheWholeWidth();
   void columnsAreKept();
   void picturesKeepNothing();
   void copiesTheShownTable();
@@ -276,6 +277,21 @@ void TimingsTest::aNarrowPaneLeavesTheRoundsOut() {
     resizePane(table.panel(), {width, 300});
     QCOMPARE(rounds->isChecked(), width == 1200);
   }
+}
+
+void TimingsTest::inANarrowPaneTheResultHasTheWholeWidth() {
+  Table table;
+  QVERIFY(table.isOpen);
+  const auto labels = table.panel().findChildren<QLabel*>();
+  const auto caption =
+      std::ranges::find_if(labels, [&](const QLabel* label) { return label->text() == table.panel().caption(); });
+  QVERIFY(caption != labels.end());
+  auto* const rounds = named<QToolButton>(table.panel(), "Rounds");
+  resizePane(table.panel(), {460, 300});
+  QVERIFY((*caption)->width() > 420);
+  QVERIFY(rounds->y() >= (*caption)->geometry().bottom());
+  resizePane(table.panel(), {1200, 300});
+  QVERIFY(rounds->x() > (*caption)->geometry().right());
 }
 
 void TimingsTest::columnsAreKept() {

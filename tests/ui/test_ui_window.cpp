@@ -13,6 +13,7 @@
 #include "ui/widgets/file_choice.h"
 #include "ui/widgets/roomy_delegate.h"
 #include "ui/window/command_palette.h"
+#include "ui/window/drops/drop_overlay.h"
 #include "ui/window/guide_window.h"
 #include "ui/window/help.h"
 #include "ui/window/menu_commands.h"
@@ -52,6 +53,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <optional>
 #include <set>
@@ -111,6 +113,9 @@ class WindowTest : public QObject {
   void everyControlOfADialogHasAName();
   void furtherFilesGetWindowsOfTheirOwn();
   void filesDroppedTogetherAllOpen();
+  void aDragOfFilesSaysWhatADropDoes();
+  void withCtrlADroppedFileIsCompared();
+  void aDroppedFolderStandsForItsModelOrRun();
   void windowThatCannotOpenIsSaid();
 };
 
@@ -1005,6 +1010,65 @@ void WindowTest::furtherFilesGetWindowsOfTheirOwn() {
   f.window.files().openWindow();
   QCOMPARE(asked, QStringList({QString()}));
   QCOMPARE(f.session.pipeline().path(), example("llama_mlp"));
+}
+
+namespace {
+
+/// Whether the window takes the files; the text of its overlay is shown then.
+bool dragOver(Fixture& f, const QMimeData& data, Qt::KeyboardModifiers modifiers = {}) {
+  QDragEnterEvent enter(QPoint(5, 5), Qt::CopyAction, &data, Qt::LeftButton, modifiers);
+  enter.ignore();
+  QApplication::sendEvent(&f.window, &enter);
+  return enter.isAccepted();
+}
+
+}  // namespace
+
+void WindowTest::aDragOfFilesSaysWhatADropDoes() {
+  Fixture f(smallPipeline());
+  const auto* const overlay = f.window.findChild<DropOverlay*>();
+  QVERIFY(overlay && !overlay->isVisible());
+  QMimeData data;
+  data.setUrls({QUrl::fromLocalFile(example("gpt_mlp"))});
+  QVERIFY(dragOver(f, data) && overlay->isVisible());
+  QVERIFY2(overlay->text().startsWith(QStringLiteral("Open gpt_mlp.fuseline")), qPrintable(overlay->text()));
+  QVERIFY(dragOver(f, data, Qt::ControlModifier));
+  QCOMPARE(overlay->text(), QStringLiteral("Compare with gpt_mlp.fuseline"));
+  data.setUrls({QUrl::fromLocalFile(QStringLiteral("/somewhere/net.onnx")), QUrl::fromLocalFile(example("gpt_mlp"))});
+  QVERIFY(dragOver(f, data, Qt::ControlModifier));
+  QVERIFY2(overlay->text().startsWith(QStringLiteral("Import net.onnx\nand 1 more")), qPrintable(overlay->text()));
+  QDragLeaveEvent leave;
+  QApplication::sendEvent(&f.window, &leave);
+  QVERIFY(!overlay->isVisible());
+}
+
+void WindowTest::withCtrlADroppedFileIsCompared() {
+  Fixture f(smallPipeline());
+  QMimeData data;
+  data.setUrls({QUrl::fromLocalFile(example("gpt_mlp"))});
+  QVERIFY(dragOver(f, data, Qt::ControlModifier));
+  QDropEvent drop(QPointF(5, 5), Qt::CopyAction, &data, Qt::LeftButton, Qt::ControlModifier);
+  QApplication::sendEvent(&f.window, &drop);
+  QVERIFY(f.window.comparison().isOn());
+  QVERIFY(f.session.pipeline().path().isEmpty());
+  QVERIFY(!f.window.findChild<DropOverlay*>()->isVisible());
+}
+
+void WindowTest::aDroppedFolderStandsForItsModelOrRun() {
+  Fixture f(smallPipeline());
+  const testing::TemporaryFolder folder;
+  const QString path = toQt(folder.path().string());
+  QMimeData data;
+  data.setUrls({QUrl::fromLocalFile(path)});
+  QVERIFY2(!dragOver(f, data), "nothing in it can be opened");
+  const auto* const overlay = f.window.findChild<DropOverlay*>();
+  std::ofstream(folder.path() / "a.fuserun") << "{}";
+  QVERIFY(dragOver(f, data));
+  QVERIFY2(overlay->text().startsWith(QStringLiteral("Open run a.fuserun")), qPrintable(overlay->text()));
+  std::ofstream(folder.path() / "config.json") << "{}";
+  QVERIFY(dragOver(f, data));
+  QVERIFY2(overlay->text().startsWith(QStringLiteral("Import %1/config.json").arg(QFileInfo(path).fileName())),
+           qPrintable(overlay->text()));
 }
 
 void WindowTest::filesDroppedTogetherAllOpen() {

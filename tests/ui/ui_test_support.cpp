@@ -79,10 +79,8 @@ bool hasLabel(const QObject& parent, const char* text) {
 }
 
 void resizePane(QWidget& pane, QSize size) {
-  auto* area = qobject_cast<QScrollArea*>(pane.parentWidget()->parentWidget());
-  QVERIFY(area);
-  area->setWidgetResizable(false);
-  pane.resize(size);
+  pane.setFixedSize(size);
+  QCoreApplication::processEvents();
 }
 
 void pinch(QWidget& widget, QPointF position, double factor) {

@@ -167,7 +167,7 @@ void placeHull(HullItem& hull, const Nodes& nodes, const std::vector<const NodeI
 void placeHullLabels(const std::vector<HullItem*>& hulls, const BoxIndex& nodes, const BoxIndex& labels) {
   constexpr double kGapPx = 6.0;
   for (HullItem* hull : hulls) {
-    const QRectF whole = (hull->isVisible() ? hull->wholeLabelArea() : QRectF()).adjusted(0, 0, kGapPx, 0);
+    const QRectF whole = (hull->isVisible() ? hull->widestLabelArea() : QRectF()).adjusted(0, 0, kGapPx, 0);
     double end = whole.right();
     for (const BoxIndex* index : {&labels, &nodes})
       for (const std::size_t near : index->near(whole)) {

@@ -127,7 +127,7 @@ Search similarFirst(const Search& search, const PipelineDocument& document, cons
 /// Those are usable that have ports for all wires of the op.
 Searches replacementSearch(const CanvasScope& scope, const DocumentOp& op) {
   const Searches searches = searchesOf(scope.document(), [&](const std::string& entry) {
-    if (entry == op.operation) return op.id + " is already a block instance.";
+    if (entry == op.operation) return op.id + " is already of type " + entry + ".";
     const auto replaced = replaceOp(scope.document(), scope.analysis()->documentGraph(), op.id, entry);
     return replaced ? std::string() : replaced.error().message;
   });
@@ -142,17 +142,19 @@ CanvasSearch::CanvasSearch(QGraphicsView& view, GraphScene& scene, CanvasCamera&
 void CanvasSearch::insert() {
   const QPoint pointer = m_view.viewport()->mapFromGlobal(QCursor::pos());
   const QPoint at = m_view.viewport()->rect().contains(pointer) ? pointer : m_view.viewport()->rect().center();
-  insertAt(m_view.mapToScene(at), m_view.viewport()->mapToGlobal(at));
+  choose(m_view.viewport()->mapToGlobal(at),
+         [this](const std::string& entry) { m_scene.commands().insertAfterSelection(entry); });
 }
 
 void CanvasSearch::insertAt(QPointF scenePosition, QPoint screenPosition) {
+  choose(screenPosition,
+         [this, scenePosition](const std::string& entry) { m_scene.drops().drop(entry, scenePosition); });
+}
+
+void CanvasSearch::choose(QPoint screenPosition, std::function<void(const std::string& entry)> insert) {
   auto* popup = new SearchPopup(tr("Find an op by name or keyword"), opSearch(m_scene.scope().document()), &m_view);
-  connect(popup, &SearchPopup::chosen, this, [this, scenePosition](const QString& entry) {
-    if (m_scene.scope().singleSelection().isEmpty()) {
-      m_scene.drops().drop(entry.toStdString(), scenePosition);
-    } else {
-      m_scene.commands().insertAfterSelection(entry.toStdString());
-    }
+  connect(popup, &SearchPopup::chosen, this, [this, insert = std::move(insert)](const QString& entry) {
+    insert(entry.toStdString());
     m_view.setFocus();
   });
   popup->openAt(screenPosition);

@@ -8,6 +8,9 @@
 
 #include <QObject>
 
+#include <functional>
+#include <string>
+
 namespace fuseline::ui {
 
 class CanvasSearch : public QObject {
@@ -17,9 +20,9 @@ class CanvasSearch : public QObject {
   /// All of them live as long as this.
   CanvasSearch(QGraphicsView& view, GraphScene& scene, CanvasCamera& camera);
 
-  /// Opens the search to insert an op at the middle of the view, or under the pointer when it is over the view.
+  /// Opens the search for an op to go after the selected node, else after the last one.
   void insert();
-  /// With a node selected the new op goes behind it; otherwise it goes where the search was opened.
+  /// The same for an op to go to this place.
   void insertAt(QPointF scenePosition, QPoint screenPosition);
   /// Opens the search for an op to put in place of the selected one.
   void replace();
@@ -36,6 +39,7 @@ class CanvasSearch : public QObject {
   void hint(const QString& sentence);
 
  private:
+  void choose(QPoint screenPosition, std::function<void(const std::string& entry)> insert);
   std::vector<FoundNode> foundNodes(const QString& query) const;
   bool isSelected(const FoundNode& found) const;
   void showFrame(const QString& id);

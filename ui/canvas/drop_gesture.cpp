@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/drop_gesture.h"
 
+#include "core/edit/edit_script.h"
 #include "ui/canvas/canvas_geometry.h"
 #include "ui/canvas/metrics.h"
 #include "ui/theme/format.h"
@@ -33,15 +34,32 @@ void DropGesture::preview(const std::string& entry, std::optional<QPointF> posit
   setAnchor(position && !m_target ? anchorOf(entry, *position) : std::string());
 }
 
-/// The selected node, if the place is beside it, where the chain goes on; otherwise empty.
-std::string DropGesture::anchorOf(const std::string& entry, QPointF position) const {
-  const NodeItem* const selected = m_parts.items.node(m_parts.scope.singleSelection().toStdString());
-  if (!selected || entry == kInputEntry || selected->look().outputs.empty()) return {};
-  const QRectF box = selected->sceneBox();
+/// How far right of the node an op at this place would be; nothing where the chain does not go on there.
+std::optional<double> DropGesture::distanceBeside(const NodeItem& node, QPointF position) {
+  const QRectF box = node.sceneBox();
   const double distance = position.x() - kNodeWidthPx / 2.0 - box.right();
-  const bool isBeside =
-      distance >= 0.0 && distance <= kBesideReachPx && std::abs(position.y() - box.center().y()) <= kBesideOffsetPx;
-  return isBeside ? selected->look().id : std::string();
+  const bool isBeside = !node.look().outputs.empty() && distance >= 0.0 && distance <= kBesideReachPx &&
+                        std::abs(position.y() - box.center().y()) <= kBesideOffsetPx;
+  return isBeside ? std::optional(distance) : std::nullopt;
+}
+
+/// The node that the place is beside: the selected one or, with nothing selected, the nearest that nobody reads.
+std::string DropGesture::anchorOf(const std::string& entry, QPointF position) const {
+  if (entry == kInputEntry) return {};
+  const std::string selected = m_parts.scope.singleSelection().toStdString();
+  std::string anchor;
+  double nearest = kBesideReachPx + 1.0;
+  for (const auto& [id, item] : m_parts.items.nodes()) {
+    const std::optional<double> distance = distanceBeside(*item, position);
+    if (!distance || *distance >= nearest) continue;
+    const bool isWanted = m_parts.scope.selection().isEmpty()
+                              ? readersOf(m_parts.scope.document(), {id, item->look().outputs.front().name}).empty()
+                              : id == selected;
+    if (!isWanted) continue;
+    anchor = id;
+    nearest = *distance;
+  }
+  return anchor;
 }
 
 void DropGesture::setAnchor(const std::string& anchor) {

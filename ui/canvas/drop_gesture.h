@@ -39,6 +39,7 @@ class DropGesture : public QObject {
 
  private:
   void setTarget(LinkItem* target);
+  static std::optional<double> distanceBeside(const NodeItem& node, QPointF position);
   std::string anchorOf(const std::string& entry, QPointF position) const;
   void setAnchor(const std::string& anchor);
   std::set<std::string> draggedOps() const;

@@ -8,7 +8,7 @@
 #include "ui/canvas/drop_gesture.h"
 #include "ui/canvas/frame_editing.h"
 #include "ui/canvas/graph_accessible.h"
-#include "ui/canvas/node_moves.h"
+#include "ui/canvas/menus/context_menu.h"
 #include "ui/canvas/pinch.h"
 #include "ui/canvas/wire_gesture.h"
 #include "ui/library/palette_model.h"
@@ -65,6 +65,7 @@ GraphView::GraphView(GraphScene& scene, Session& session, const Theme& theme, QW
 
 void GraphView::applyLook() {
   setAccessibleName(tr("Pipeline canvas"));
+  setLayoutDirection(Qt::LeftToRight);  // data flows to the right in all languages
   setRenderHint(QPainter::Antialiasing);
   setDragMode(RubberBandDrag);
   setTransformationAnchor(NoAnchor);
@@ -158,42 +159,8 @@ bool GraphView::viewportEvent(QEvent* event) {
 /// By the keyboard it is about the selection, wherever the pointer is.
 void GraphView::contextMenuEvent(QContextMenuEvent* event) {
   const bool isByKey = event->reason() == QContextMenuEvent::Keyboard && !m_scene.scope().selection().isEmpty();
-  isByKey ? QMenu::exec(actions(), event->globalPos(), nullptr, this) : menuAt(event->pos())->exec(event->globalPos());
-}
-
-std::unique_ptr<QMenu> GraphView::menuAt(QPoint place) {
-  auto menu = std::make_unique<QMenu>(this);
-  const QPointF position = mapToScene(place);
-  const LinkItem* link = m_scene.canvasItems().linkAt(position);
-  if (m_scene.selection().isOver(position))
-    menu->addActions(actions());
-  else if (link)
-    addWireCommands(*menu, link->link(), place);
-  else
-    addCanvasCommands(*menu, place);
-  return menu;
-}
-
-void GraphView::addWireCommands(QMenu& menu, const Link& link, QPoint place) {
-  menu.addAction(tr("Insert op into the wire..."), this, [this, place] {
-    m_scene.scope().select({});
-    m_search->insertAt(mapToScene(place), viewport()->mapToGlobal(place));
-  });
-  menu.addAction(tr("Remove the wire to %1").arg(toQt(toString(link.to))), this,
-                 [this, link] { m_scene.scope().apply(unlinkEdit(m_scene.scope().document(), link)); });
-}
-
-void GraphView::addCanvasCommands(QMenu& menu, QPoint place) {
-  menu.addAction(tr("Insert op here..."), this, [this, place] {
-    m_scene.scope().select({});
-    m_search->insertAt(mapToScene(place), viewport()->mapToGlobal(place));
-  });
-  menu.addAction(tr("Paste"), &m_scene.commands(), &CanvasCommands::paste);
-  menu.addSeparator();
-  menu.addAction(tr("Auto-arrange"), this, [this] {
-    if (m_scene.moves().layOut()) fit();
-  });
-  menu.addAction(tr("Fit all"), this, &GraphView::fit);
+  isByKey ? QMenu::exec(actions(), event->globalPos(), nullptr, this)
+          : contextMenuAt(*this, event->pos())->exec(event->globalPos());
 }
 
 void GraphView::wheelEvent(QWheelEvent* event) {

@@ -10,9 +10,6 @@
 #include "ui/canvas/wire_keys.h"
 
 #include <QGraphicsView>
-#include <QMenu>
-
-#include <memory>
 
 namespace fuseline::ui {
 
@@ -36,15 +33,14 @@ class GraphView : public QGraphicsView {
   void fit() { m_camera->fit(); }
   void zoomTo(double factor) { m_camera->zoomTo(factor); }
   double zoom() const { return m_camera->zoom(); }
-  /// Context menu at a place: commands for the selection on selectable items, otherwise those for a wire or
-  /// for the canvas.
-  std::unique_ptr<QMenu> menuAt(QPoint place);
 
  Q_SIGNALS:
   void zoomChanged(double factor);
   void propertiesRequested();
   /// F2 inside a block, on one node.
   void renameRequested(const QString& node);
+  /// A tensor of the pipeline is to be inspected.
+  void tensorWanted(const QString& name);
 
  protected:
   bool event(QEvent* event) override;
@@ -68,8 +64,6 @@ class GraphView : public QGraphicsView {
  private:
   void applyLook();
   void connectScene();
-  void addWireCommands(QMenu& menu, const Link& link, QPoint place);
-  void addCanvasCommands(QMenu& menu, QPoint place);
   void move(QPointF direction);
   void describeSelection();
   void describeWire(const QString& sentence);

@@ -23,10 +23,10 @@ constexpr int kOverviewAlpha = 50;
 /// Backward hulls are a little larger, so that both outlines of the same ops stay visible.
 double marginOf(HullKind kind) { return kind == HullKind::Forward ? 13.0 : kind == HullKind::Backward ? 20.0 : 17.0; }
 
-QFont hullLabelFont() { return scaledFont(1.0, QFont::DemiBold); }
+QFont hullLabelFont(double factor = 1.0) { return scaledFont(factor, QFont::DemiBold); }
 
-double hullLabelWidth(const QString& label) {
-  return std::ceil(QFontMetricsF(hullLabelFont()).horizontalAdvance(label));
+double hullLabelWidth(const QString& label, double factor = 1.0) {
+  return std::ceil(QFontMetricsF(hullLabelFont(factor)).horizontalAdvance(label));
 }
 
 QPainterPath roundedHull(const QRectF& rect) {
@@ -83,7 +83,10 @@ QPainterPath joined(const std::vector<QRectF>& runs, double marginPx) {
 }  // namespace
 
 HullItem::HullItem(HullLook look, const Theme& theme)
-    : m_look(std::move(look)), m_theme(theme), m_labelWidth(hullLabelWidth(m_look.label)) {
+    : m_look(std::move(look)),
+      m_theme(theme),
+      m_labelWidth(hullLabelWidth(m_look.label)),
+      m_farWidth(hullLabelWidth(m_look.farLabel, kFarFontFactor)) {
   setZValue(m_look.kind == HullKind::Backward ? 1 : 2);
 }
 
@@ -102,18 +105,24 @@ void HullItem::setBoxes(const std::vector<QRectF>& boxes, const std::vector<QRec
 }
 
 void HullItem::measureLabel() {
-  m_shownLabel = shownLabel();
-  m_labelArea = labelAreaOf(m_shownLabel == m_look.label ? m_labelWidth : hullLabelWidth(m_shownLabel));
-  m_bounds = m_outline.boundingRect().united(m_labelArea).adjusted(-2, -2, 2, 2);
+  const double room = labelRoom();
+  const QString near = m_labelWidth <= room
+                           ? m_look.label
+                           : QFontMetricsF(hullLabelFont()).elidedText(m_look.label, Qt::ElideRight, room);
+  m_near = {near, labelAreaOf(near == m_look.label ? m_labelWidth : hullLabelWidth(near))};
+  const QString far =
+      m_farWidth <= room
+          ? m_look.farLabel
+          : QFontMetricsF(hullLabelFont(kFarFontFactor)).elidedText(m_look.farLabel, Qt::ElideRight, room);
+  m_far = {far, labelAreaOf(hullLabelWidth(far, kFarFontFactor), kFarFontFactor)};
+  m_bounds = m_outline.boundingRect().united(m_near.area).united(m_far.area).adjusted(-2, -2, 2, 2);
 }
 
-/// As much of the label as fits without covering what is beside it; the tip has all of it.
-QString HullItem::shownLabel() const {
+/// As wide as a label may be without covering what is beside it; the tip has all of it.
+double HullItem::labelRoom() const {
   const QRectF bounds = m_outline.boundingRect();
   const double end = m_labelEnd > bounds.center().x() ? m_labelEnd : bounds.right();
-  const double room = end - bounds.left() - kHullCornerPx - 2 * kLabelPaddingPx;
-  return m_labelWidth <= room ? m_look.label
-                              : QFontMetricsF(hullLabelFont()).elidedText(m_look.label, Qt::ElideRight, room);
+  return end - bounds.left() - kHullCornerPx - 2 * kLabelPaddingPx;
 }
 
 void HullItem::setLabelEnd(double right) {
@@ -125,10 +134,13 @@ void HullItem::setLabelEnd(double right) {
 
 QRectF HullItem::wholeLabelArea() const { return labelAreaOf(m_labelWidth); }
 
-QRectF HullItem::labelAreaOf(double textWidth) const {
+QRectF HullItem::widestLabelArea() const { return labelAreaOf(std::max(m_labelWidth, m_farWidth)); }
+
+QRectF HullItem::labelAreaOf(double textWidth, double factor) const {
   const QRectF bounds = m_outline.boundingRect();
-  const double top = m_look.kind == HullKind::Backward ? bounds.bottom() - 4 : bounds.top() - kHullLabelHeightPx + 4;
-  return {bounds.left() + kHullCornerPx, top, textWidth + 2 * kLabelPaddingPx, kHullLabelHeightPx};
+  const double height = factor * kHullLabelHeightPx;
+  const double top = m_look.kind == HullKind::Backward ? bounds.bottom() - 4 : bounds.top() - height + 4;
+  return {bounds.left() + kHullCornerPx, top, textWidth + 2 * kLabelPaddingPx, height};
 }
 
 QPainterPath HullItem::shape() const {
@@ -173,14 +185,15 @@ void HullItem::paintGround(QPainter& painter) const {
   painter.fillPath(m_outline, QBrush(fill, pattern));
 }
 
-void HullItem::paintLabel(QPainter& painter) const {
+void HullItem::paintLabel(QPainter& painter, bool isFar) const {
+  const Label& label = isFar ? m_far : m_near;
   const QColor onColor = m_theme.isDark() ? m_theme.colors().canvas : QColor(Qt::white);
   painter.setPen(m_look.isOff ? QPen(color(), 1.0, Qt::DotLine) : QPen(Qt::NoPen));
   painter.setBrush(m_look.isOff ? m_theme.colors().canvas : color());
-  painter.drawRoundedRect(labelArea(), 5, 5);
-  painter.setFont(hullLabelFont());
+  painter.drawRoundedRect(label.area, 5, 5);
+  painter.setFont(hullLabelFont(isFar ? kFarFontFactor : 1.0));
   painter.setPen(m_look.isOff ? color() : onColor);
-  painter.drawText(labelArea(), Qt::AlignCenter, m_shownLabel);
+  painter.drawText(label.area, Qt::AlignCenter, label.text);
 }
 
 /// Hatching and labels would be noise, and take most of the time.
@@ -196,11 +209,12 @@ void HullItem::paintOverview(QPainter& painter) const {
 }
 
 void HullItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget*) {
-  if (option->levelOfDetailFromTransform(painter->worldTransform()) < kOverviewZoom) return paintOverview(*painter);
+  const double zoom = option->levelOfDetailFromTransform(painter->worldTransform());
+  if (zoom < kOverviewZoom) return paintOverview(*painter);
   painter->setRenderHint(QPainter::Antialiasing);
   paintGround(*painter);
   painter->strokePath(m_outline, outlinePen());
-  paintLabel(*painter);
+  paintLabel(*painter, zoom < kFarZoom);
 }
 
 }  // namespace fuseline::ui

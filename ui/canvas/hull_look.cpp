@@ -89,6 +89,7 @@ class HullLooks {
       HullLook look = lookOf({.rule = attempt.rule, .nodes = attempt.nodes}, *kind);
       look.isOff = true;
       look.label = translated("disabled · %1").arg(look.rule);
+      look.farLabel = look.label;
       look.tip += QStringLiteral("<br>") + toQt(attempt.explanation).toHtmlEscaped();
       m_looks.push_back(std::move(look));
     }
@@ -108,13 +109,14 @@ class HullLooks {
     look.owners = ownersOf(m_analysis.graph(), entry, m_scope);
     if (reachesOut(m_analysis.graph(), entry, m_scope))
       look.tip += QStringLiteral("<br>") + translated("This fusion also includes ops outside of the block.");
-    look.label += measuredText(look);
+    look.farLabel = look.rule;
+    addMeasured(look);
     return look;
   }
 
-  /// " · 1.14 ms · 1.43×": what the last run measured for this fusion, "~" before it within the noise. Joint: forward,
+  /// "1.14 ms · 1.43×": what the last run measured for this fusion, "~" before it within the noise. Joint: forward,
   /// backward.
-  QString measuredText(const HullLook& look) const {
+  void addMeasured(HullLook& look) const {
     QStringList times;
     QStringList speedups;
     for (const ComparisonRow& row : m_measured) {
@@ -127,8 +129,10 @@ class HullLooks {
         speedups.append(formatSpeedup(row.speedup));
       }
     }
+    if (speedups.isEmpty()) return;
     const QString comma = QStringLiteral(", ");
-    return speedups.isEmpty() ? QString() : QStringLiteral(" · %1 · %2").arg(times.join(comma), speedups.join(comma));
+    look.label += QStringLiteral(" · %1 · %2").arg(times.join(comma), speedups.join(comma));
+    look.farLabel = QStringLiteral("%1 · %2").arg(speedups.join(comma), look.rule);
   }
 
   const PipelineDocument& m_document;

@@ -21,6 +21,7 @@ struct HullLook {
   HullKind kind = HullKind::Forward;
   QString rule;
   QString label;
+  QString farLabel;  // shorter, with the measured gain first
   QString tip;
   bool isOff = false;  // switched off at this place: only where it would be
   QStringList owners;  // ops of what is shown, in forward order

@@ -38,11 +38,17 @@ bool leadsToAnotherRow(QPointF from, QPointF to) {
 
 QFont labelFont() { return scaledFont(0.88); }
 
-/// Smaller where the text would reach below the nodes at its ends, as far as it can still be read.
-QFont fittedFont(QFont font, const QString& text, double widthPx) {
-  const double share = widthPx / QFontMetricsF(font).horizontalAdvance(text);
-  font.setPointSizeF(font.pointSizeF() * std::clamp(share, kLeastFontShare, 1.0));
-  return font;
+/// Smaller where the text would reach below the nodes at its ends, as far as it can still be read. Advances are rounded
+/// to whole pixels, so that text in a smaller font may need more than its share of the width.
+QFont fittedFont(const QFont& font, const QString& text, double widthPx) {
+  constexpr double kStep = 0.97;
+  const double least = font.pointSizeF() * kLeastFontShare;
+  QFont fitted = font;
+  for (double advance; (advance = QFontMetricsF(fitted).horizontalAdvance(text)) > widthPx;) {
+    if (fitted.pointSizeF() <= least) break;
+    fitted.setPointSizeF(std::max(least, fitted.pointSizeF() * std::min(kStep, widthPx / advance)));
+  }
+  return fitted;
 }
 
 QString shapeInBrackets(const Shape& shape, const RankPart& part) {
@@ -337,16 +343,24 @@ void LinkItem::paintPill(QPainter& painter, const QString& text, double top, con
   painter.drawText(area, Qt::AlignCenter, text);
 }
 
+/// The lines of the label, each in its font, as there is room.
+std::vector<LinkItem::FittedLine> LinkItem::fittedLines() const {
+  const double room = std::max(roomPx(), kLeastRoomPx);
+  std::vector<FittedLine> lines;
+  for (const QString& whole : labelLines()) {
+    const QFont font = fittedFont(labelFont(), whole, room);
+    lines.push_back({QFontMetricsF(font).elidedText(whole, Qt::ElideMiddle, room), font});
+  }
+  return lines;
+}
+
 void LinkItem::paintLabel(QPainter& painter) const {
   const QPointF middle = labelPoint();
   double top = middle.y() - kWireLabelHeightPx - 2.5;
   painter.setPen(m_theme.colors().dimText);
-  const double room = std::max(roomPx(), kLeastRoomPx);
-  for (const QString& whole : labelLines()) {
-    painter.setFont(fittedFont(labelFont(), whole, room));
-    const QFontMetricsF metrics(painter.font());
-    const QString line = metrics.elidedText(whole, Qt::ElideMiddle, room);
-    const double width = metrics.horizontalAdvance(line) + 4;
+  for (const auto& [line, font] : fittedLines()) {
+    painter.setFont(font);
+    const double width = QFontMetricsF(font).horizontalAdvance(line) + 4;
     const QRectF area(middle.x() - width / 2, top, width, kWireLabelHeightPx);
     QColor ground = m_theme.colors().canvas;
     ground.setAlpha(kLabelGroundAlpha);

@@ -7,6 +7,7 @@
 #include "ui/inspector/rank_parts.h"
 #include "ui/theme/theme.h"
 
+#include <QFont>
 #include <QGraphicsPathItem>
 #include <QStringList>
 
@@ -51,6 +52,11 @@ class LinkItem : public QGraphicsPathItem {
   const std::vector<QRectF>& labelPlaces();
   /// One of them; nullopt: there is no room, and only the tip says what the wire carries.
   void setLabelPlace(const std::optional<QRectF>& place);
+  struct FittedLine {
+    QString text;
+    QFont font;
+  };
+  std::vector<FittedLine> fittedLines() const;
   bool isLabelShown() const { return m_labelPlace.has_value(); }
   QRectF labelArea() const { return m_labelPlace.value_or(QRectF()); }
   /// Drop here and the new op goes into this wire.

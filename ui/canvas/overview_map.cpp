@@ -11,6 +11,7 @@
 #include <QScrollBar>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace fuseline::ui {
@@ -19,6 +20,7 @@ namespace {
 
 constexpr QSize kSize(200, 130);
 constexpr int kMapMarginPx = 12;
+constexpr int kLeastHeightPx = 44;
 constexpr double kPaddingPx = 6.0;
 constexpr double kLeastBoxPx = 2.0;
 constexpr std::size_t kManyNodes = 1000;
@@ -91,8 +93,12 @@ void OverviewMap::refresh() {
   update();
 }
 
+/// As high as the pipeline needs: a long row would leave most of it empty.
 void OverviewMap::place() {
-  resize(kSize.boundedTo(m_view.size() / 3));
+  const QSize most = kSize.boundedTo(m_view.size() / 3);
+  const double needed = content().height() / std::max(content().width(), 1.0) * (most.width() - 2 * kPaddingPx);
+  const int neededPx = static_cast<int>(std::ceil(needed + 2 * kPaddingPx));
+  resize(most.width(), std::clamp(neededPx, std::min(kLeastHeightPx, most.height()), most.height()));
   move(m_view.width() - width() - kMapMarginPx, m_view.height() - height() - kMapMarginPx);
 }
 

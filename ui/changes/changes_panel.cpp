@@ -22,8 +22,7 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr int kWhatWidthPx = 300;
-constexpr int kKindWidthPx = 110;
+constexpr int kMostSubjectPx = 180;
 
 }  // namespace
 
@@ -62,8 +61,6 @@ void ChangesPanel::createView() {
   m_view->setAccessibleName(tr("Changes"));
   m_view->header()->setStretchLastSection(true);
   m_view->header()->setSectionsMovable(false);
-  m_view->setColumnWidth(ChangesModel::WhatColumn, kWhatWidthPx);
-  m_view->setColumnWidth(ChangesModel::KindColumn, kKindWidthPx);
   m_view->addAction(m_takeBackAction);
   makeCopyable(*m_view);
   connect(m_takeBackAction, &QAction::triggered, this, &ChangesPanel::takeBackCurrent);
@@ -163,17 +160,26 @@ void ChangesPanel::fill() {
   const QSet<QString> closed = closedGroups();
   const int scrolled = m_view->verticalScrollBar()->value();
   const std::optional<MeasuredChange> measured = measuredChange();
+  const bool isFirst = m_model->rowCount() == 0;
   m_model->show(*m_comparison.result(), measured ? &*measured : nullptr, m_theme);
   for (int group = 0; group < m_model->rowCount(); ++group) {
     const QModelIndex index = m_model->index(group, 0);
     m_view->setFirstColumnSpanned(group, {}, true);
     m_view->setExpanded(index, !closed.contains(index.data().toString()));
   }
+  if (isFirst) fitColumns();
   const QList<QModelIndex> rows = m_model->changeRows();
   const QModelIndex same = key.isEmpty() ? QModelIndex() : m_model->rowOfKey(key);
   if (place >= 0 && !rows.isEmpty())
     m_view->setCurrentIndex(same.isValid() ? same : rows[std::min(place, rows.size() - 1)]);
   m_view->verticalScrollBar()->setValue(scrolled);
+}
+
+/// The last column, which has the most text, has the rest.
+void ChangesPanel::fitColumns() {
+  for (const int column : {ChangesModel::WhatColumn, ChangesModel::KindColumn}) m_view->resizeColumnToContents(column);
+  m_view->setColumnWidth(ChangesModel::WhatColumn,
+                         std::min(m_view->columnWidth(ChangesModel::WhatColumn), kMostSubjectPx));
 }
 
 QSet<QString> ChangesPanel::closedGroups() const {

@@ -51,6 +51,7 @@ class ChangesPanel : public QWidget {
   QWidget* createButtons();
   void refresh();
   void fill();
+  void fitColumns();
   void followSelection();
   void showCurrent();
   QSet<QString> closedGroups() const;

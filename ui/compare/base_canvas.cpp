@@ -63,6 +63,7 @@ BaseCanvas::BaseCanvas(Session& session, PipelineComparison& comparison, GraphVi
 
 void BaseCanvas::createCanvas() {
   m_canvas->setAccessibleName(tr("Canvas of the other pipeline"));
+  m_canvas->setLayoutDirection(Qt::LeftToRight);  // as the other one
   m_canvas->setInteractive(false);
   m_canvas->setDragMode(QGraphicsView::ScrollHandDrag);
   m_canvas->setRenderHint(QPainter::Antialiasing);

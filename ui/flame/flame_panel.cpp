@@ -35,7 +35,7 @@ FlamePanel::FlamePanel(Session& session, const Theme& theme, QWidget* parent)
       m_search(new QLineEdit(this)),
       m_view(new FlameView(session, theme)),
       m_area(new QScrollArea(this)),
-      m_head(new QWidget(this)) {
+      m_head(new PaneHead(*m_caption, this)) {
   m_empty->setAlignment(Qt::AlignCenter);
   m_empty->setWordWrap(true);
   m_area->setWidgetResizable(true);
@@ -43,7 +43,7 @@ FlamePanel::FlamePanel(Session& session, const Theme& theme, QWidget* parent)
   m_area->setFocusPolicy(Qt::NoFocus);
   m_area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   m_area->setWidget(m_view);
-  m_head->setLayout(makeHead());
+  fillHead();
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
@@ -62,12 +62,12 @@ FlamePanel::FlamePanel(Session& session, const Theme& theme, QWidget* parent)
 void FlamePanel::setFilter(RunFilter& filter) {
   m_filter = &filter;
   auto* bar = new RunFilterBar(m_session, filter, this);
-  static_cast<QBoxLayout*>(m_head->layout())->addWidget(bar->button());
+  m_head->add(*bar->button());
   static_cast<QBoxLayout*>(layout())->insertWidget(1, bar);
   connect(&filter, &RunFilter::changed, this, &FlamePanel::follow);
 }
 
-QHBoxLayout* FlamePanel::makeHead() {
+void FlamePanel::fillHead() {
   m_caption->setTextFormat(Qt::RichText);
   m_caption->setWordWrap(true);
   m_caption->setToolTip(
@@ -83,19 +83,12 @@ QHBoxLayout* FlamePanel::makeHead() {
   m_search->installEventFilter(this);
   m_view->installEventFilter(this);
   auto* save = new QPushButton(tr("Save SVG..."), this);
-  auto* head = new QHBoxLayout();
-  head->setContentsMargins(10, 6, 10, 6);
-  head->addWidget(m_caption, 1);
-  head->addWidget(m_search);
-  head->addWidget(m_together);
-  head->addWidget(m_plan);
-  head->addWidget(save);
+  for (QWidget* control : std::initializer_list<QWidget*>{m_search, m_together, m_plan, save}) m_head->add(*control);
   connect(m_plan, &QComboBox::activated, this, &FlamePanel::refreshBoxes);
   connect(m_together, &QCheckBox::toggled, this, &FlamePanel::refreshBoxes);
   connect(m_search, &QLineEdit::textChanged, this, &FlamePanel::search);
   connect(m_search, &QLineEdit::returnPressed, m_view, &FlameView::selectNextMatch);
   connect(save, &QPushButton::clicked, this, &FlamePanel::askAndSave);
-  return head;
 }
 
 QString FlamePanel::emptyText() const {

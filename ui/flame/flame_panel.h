@@ -4,6 +4,7 @@
 
 #include "ui/flame/flame_view.h"
 #include "ui/timings/run_filter_bar.h"
+#include "ui/widgets/pane_head.h"
 
 #include <QCheckBox>
 #include <QComboBox>
@@ -38,7 +39,7 @@ class FlamePanel : public QWidget {
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
-  QHBoxLayout* makeHead();
+  void fillHead();
   void follow();
   void refresh();
   void refreshPlans();
@@ -58,7 +59,7 @@ class FlamePanel : public QWidget {
   QLineEdit* m_search;
   FlameView* m_view;
   QScrollArea* m_area;
-  QWidget* m_head;
+  PaneHead* m_head;
   RunFilter* m_filter = nullptr;
 };
 

@@ -7,6 +7,7 @@
 #include "ui/theme/format.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace fuseline::ui {
@@ -36,13 +37,37 @@ bool standsBefore(const Attempt& a, const Attempt& b, const DeviceModel& device)
   return !gainsMore(b, a, device) && a.stepsMatched > b.stepsMatched;
 }
 
+/// Fusions by pass and op.
+using FusedAt = std::map<std::pair<FusionPass, NodeId>, const Attempt*>;
+FusedAt fusedAt(const FusionReport& report) {
+  FusedAt fused;
+  for (const Attempt& attempt : report.attempts)
+    if (attempt.outcome == Outcome::Fused)
+      for (const NodeId node : attempt.nodes) fused[{attempt.rule->pass, node}] = &attempt;
+  return fused;
+}
+
+/// Are all of its ops in one fusion of another rule? A chain that breaks may lead beyond them.
+bool isSuperseded(const FusedAt& fused, const Attempt& attempt) {
+  const bool isMatch = attempt.outcome == Outcome::TakenByAnother || attempt.outcome == Outcome::ConditionFailed ||
+                       attempt.outcome == Outcome::NoKernel;
+  if (!isMatch || attempt.nodes.empty()) return false;
+  const auto fusionOf = [&](NodeId node) {
+    const auto found = fused.find({attempt.rule->pass, node});
+    return found == fused.end() ? nullptr : found->second;
+  };
+  const Attempt* const first = fusionOf(attempt.nodes.front());
+  return first && std::ranges::all_of(attempt.nodes, [&](NodeId node) { return fusionOf(node) == first; });
+}
+
 }  // namespace
 
 AttemptList attemptsFor(const Analysis& analysis, const QSet<QString>& selection) {
   AttemptList list;
+  const FusedAt fused = fusedAt(analysis.report);
   for (const Attempt& attempt : analysis.report.attempts) {
     if (touches(analysis.graph(), attempt, selection)) {
-      (isDistant(attempt) ? list.distant : list.shown).push_back(&attempt);
+      (isDistant(attempt) || isSuperseded(fused, attempt) ? list.distant : list.shown).push_back(&attempt);
     }
   }
   if (list.shown.empty() && list.distant.empty())

@@ -14,7 +14,8 @@ namespace fuseline::ui {
 struct AttemptList {
   /// Fusions that apply first, then misses, each by what they gain, most first: measured, or else predicted.
   std::vector<const Attempt*> shown;
-  /// Rules that only matched the first op of their chain: too far from a fusion to be listed first.
+  /// Rules that only matched the first op of their chain, and those whose ops all are in one other fusion: not listed
+  /// first.
   std::vector<const Attempt*> distant;
 };
 

@@ -13,6 +13,7 @@
 
 #include <QCheckBox>
 #include <QHBoxLayout>
+#include <QMouseEvent>
 #include <QVBoxLayout>
 
 #include <optional>
@@ -106,20 +107,41 @@ QLayout* FusionCard::makeLine() {
   auto* icon = new QLabel(this);
   icon->setPixmap(m_theme.icon(iconFor(group), color).pixmap(16, 16));
   line->addWidget(icon);
-  auto* name = new ElidedLabel(this);
-  name->setText(QStringLiteral("%1 · %2").arg(toQt(m_attempt.rule->name), ops()));
-  name->setFont(scaledFont(1.0, QFont::DemiBold));
-  name->setToolTip(QStringLiteral("%1<br>%2<br>%3")
-                       .arg((ops() + placesText()).toHtmlEscaped(), toQt(m_attempt.rule->summary).toHtmlEscaped(),
-                            toQt(patternText(*m_attempt.rule)).toHtmlEscaped()));
-  line->addWidget(name, 1);
+  line->addLayout(makeNames(), 1);
   if (m_attempts.size() > 1)
     line->addWidget(makeGain(QStringLiteral("× %1").arg(m_attempts.size()), tr("The same%1").arg(placesText())));
-  line->addWidget(makeGain(shortGainText(m_attempt, m_session.plan().analysis()->report.device),
-                           predictionTip(m_session.plan().analysis()->report.device)));
+  const DeviceModel& device = m_session.plan().analysis()->report.device;
+  line->addWidget(
+      makeGain(shortGainText(m_attempt, device), m_attempt.measured ? measuredText(m_attempt) : predictionTip(device)));
   addFix(*line);
   addSwitch(*line);
   return line;
+}
+
+/// The ops, and below them the rule.
+QLayout* FusionCard::makeNames() {
+  const QString rule = toQt(m_attempt.rule->name);
+  const QString tip =
+      QStringLiteral("<b>%1</b><br>%2<br>%3<br>%4")
+          .arg(rule, (ops() + placesText()).toHtmlEscaped(), toQt(m_attempt.rule->summary).toHtmlEscaped(),
+               toQt(patternText(*m_attempt.rule)).toHtmlEscaped());
+  auto* names = new QVBoxLayout;
+  names->setSpacing(0);
+  for (const auto& [text, font] :
+       {std::pair(ops(), scaledFont(1.0, QFont::DemiBold)), std::pair(rule, scaledFont(0.92))}) {
+    auto* label = new ElidedLabel(this);
+    label->setText(text);
+    label->setFont(font);
+    label->setToolTip(tip);
+    names->addWidget(label);
+  }
+  return names;
+}
+
+/// Anywhere on the line, as its arrow does.
+void FusionCard::mouseReleaseEvent(QMouseEvent* event) {
+  const bool isOnLine = m_details->isHidden() || event->position().y() < m_details->y();
+  if (event->button() == Qt::LeftButton && isOnLine && rect().contains(event->position().toPoint())) m_arrow->click();
 }
 
 QLabel* FusionCard::makeGain(const QString& text, const QString& tip) {

@@ -29,8 +29,12 @@ class FusionCard : public QFrame {
  Q_SIGNALS:
   void openChanged(bool isOpen);
 
+ protected:
+  void mouseReleaseEvent(QMouseEvent* event) override;
+
  private:
   QLayout* makeLine();
+  QLayout* makeNames();
   QString ops() const;
   QString placesText() const;
   QWidget* makeDetails();

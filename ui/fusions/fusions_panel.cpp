@@ -158,9 +158,9 @@ void FusionsPanel::addDistantNote(const AttemptList& list) {
   if (list.shown.empty() && list.distant.empty()) addSentence(tr("No rule matches here."));
   if (list.distant.empty() || m_showsDistant) return;
   const auto numDistant = static_cast<qsizetype>(list.distant.size());
-  auto* more = new ElidedButton(tr("Show %1").arg(counted(numDistant, tr("partial match (first op only)"),
-                                                          tr("partial matches (first op only)"))),
-                                m_list);
+  auto* more = new ElidedButton(
+      tr("Show %1").arg(counted(numDistant, tr("partial or alternative match"), tr("partial or alternative matches"))),
+      m_list);
   more->setFlat(true);
   connect(more, &QPushButton::clicked, this, [this] {
     m_showsDistant = true;

@@ -35,7 +35,7 @@ QString predictedText(const Saving& saving, const DeviceModel& device) {
 }
 
 QString predictionTip(const DeviceModel& device) {
-  const QString least = translated("Estimate from the minimum memory traffic of each plan.");
+  const QString least = translated("Predicted from the minimum memory traffic of each plan.");
   if (!device.isKnown()) return least + translated(" The predicted time needs the bandwidth that a run measures.");
   return least + translated(" Time at %1 GB/s, the bandwidth of %2.")
                      .arg(QString::number(device.bandwidthBytesPerSecond / 1e9, 'f', 1), toQt(device.source));
@@ -59,9 +59,10 @@ QString shortGainText(const Attempt& attempt, const DeviceModel& device) {
   };
   if (attempt.measured && attempt.measured->isClear())
     return text(attempt.measured->isFaster(), formatDurationNs(std::abs(attempt.measured->gainNs)));
+  if (attempt.measured) return QStringLiteral("~ %1×").arg(attempt.measured->speedup, 0, 'f', 2);
   if (!attempt.saving) return {};
   if (const std::optional<double> ns = predictedNs(*attempt.saving, device))
-    return text(*ns >= 0.0, formatDurationNs(std::abs(*ns)));
+    return std::abs(*ns) < 0.5 ? QString() : text(*ns >= 0.0, formatDurationNs(std::abs(*ns)));
   return attempt.saving->bytes > 0 ? text(true, formatByteCount(attempt.saving->bytes)) : QString();
 }
 

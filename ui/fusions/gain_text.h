@@ -18,7 +18,8 @@ QString predictionTip(const DeviceModel& device);
 /// "Measured: saves 10.1 µs (1.04×, 95 % interval 1.02 to 1.06) on AMD EPYC 9755." Empty where nothing was measured.
 QString measuredText(const Attempt& attempt);
 
-/// "−10.1 µs": the measured gain where it is clear, or else the predicted time or traffic. Empty: neither is known.
+/// "−10.1 µs": the measured gain, "~ 0.98×" where it is within the noise; not measured, the predicted time or traffic.
+/// Empty: neither is known.
 QString shortGainText(const Attempt& attempt, const DeviceModel& device);
 
 /// Both, as far as they are there, for an entry of the plan.

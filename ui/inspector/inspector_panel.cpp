@@ -33,6 +33,13 @@ QString factTable(const QString& rows) {
   return QStringLiteral("<table cellspacing='0' cellpadding='2'>%1</table>").arg(rows);
 }
 
+/// One line; its tip has all of the text.
+ElidedLabel* lineOf(const QString& text, QWidget* parent) {
+  auto* label = new ElidedLabel(parent);
+  label->setWholeText(text);
+  return label;
+}
+
 }  // namespace
 
 QLabel* wrappedLabel(const QString& text, QWidget* parent) {
@@ -85,11 +92,13 @@ void InspectorPanel::refresh() {
   }
 }
 
-InspectorPage* InspectorPanel::makePage() const {
+InspectorPage* InspectorPanel::makePage() {
   const QStringList ops = selectedOps();
   if (ops.size() > 1) return new OpsPage(m_session, m_theme, ops);
   if (ops.isEmpty()) return new PipelinePage(m_session, m_theme);
-  return new OpPage(m_session, m_theme, ops.front());
+  auto* page = new OpPage(m_session, m_theme, ops.front());
+  connect(page, &OpPage::helpWanted, this, &InspectorPanel::helpWanted);
+  return page;
 }
 
 void InspectorPanel::rebuild() {
@@ -132,18 +141,36 @@ void OpPage::createHead() {
   const OperationPointer operation = operationOf(m_session.pipeline().document(), *op);
   auto* title = new QLabel(toQt(op->operation), this);
   title->setFont(scaledFont(1.25, QFont::DemiBold));
-  m_layout->addWidget(title);
-  const QString unknown = tr("Unknown op %1. The file keeps its attributes unchanged.");
-  const QString summary = operation ? toQt(operation->summary) : unknown.arg(toQt(op->operation));
-  m_layout->addWidget(wrappedLabel(summary, this));
+  auto* head = new QHBoxLayout;
+  head->addWidget(title, 1);
+  m_layout->addLayout(head);
+  if (operation)
+    head->addWidget(makeHelpButton());
+  else
+    m_layout->addWidget(
+        wrappedLabel(tr("Unknown op %1. The file keeps its attributes unchanged.").arg(toQt(op->operation)), this));
+  if (operation) m_layout->addWidget(lineOf(toQt(operation->summary), this));
   if (!blockNameOf(*op).empty()) m_layout->addWidget(m_totals = wrappedLabel(QString(), this));
   if (operation && !operation->formula.empty()) {
-    m_formula = wrappedLabel(QString(), this);
-    m_formula->setTextFormat(Qt::PlainText);  // "a < b" is no tag
+    m_formula = lineOf(QString(), this);
     m_formula->setFont(QFont(QStringLiteral("monospace"), scaledFont(0.95).pointSize()));
-    m_formula->setToolTip(operation->source.empty() ? QString() : tr("Source: %1").arg(toQt(operation->source)));
     m_layout->addWidget(m_formula);
   }
+  createName();
+}
+
+/// The page shows a line each of what the help explains in full.
+QToolButton* OpPage::makeHelpButton() {
+  auto* help = new QToolButton(this);
+  help->setText(QStringLiteral("?"));
+  help->setAutoRaise(true);
+  help->setToolTip(tr("Help on this op (F1)"));
+  help->setAccessibleName(tr("Help on this op"));
+  connect(help, &QToolButton::clicked, this, &OpPage::helpWanted);
+  return help;
+}
+
+void OpPage::createName() {
   m_id = new ExpressionEdit(this);
   m_id->setAccessibleName(tr("Name of the op"));
   connect(m_id, &ExpressionEdit::committedText, this, [this](const QString& text) {
@@ -193,7 +220,7 @@ void OpPage::refresh() {
   const DocumentOp* op = m_session.pipeline().document().findOp(m_opId.toStdString());
   if (!op) return;
   const OperationPointer operation = operationOf(m_session.pipeline().document(), *op);
-  if (m_formula && operation) m_formula->setText(toQt(operation->formula));
+  if (m_formula && operation) m_formula->setWholeText(toQt(operation->formula));
   m_id->setCommitted(m_opId);
   m_id->setReadOnly(m_session.pipeline().document().isReadOnly());
   for (AttributeField* field : m_fields) field->refresh();

@@ -9,10 +9,12 @@
 #include "ui/inspector/rank_parts.h"
 #include "ui/session/session.h"
 #include "ui/theme/theme.h"
+#include "ui/widgets/elided_label.h"
 
 #include <QFormLayout>
 #include <QHBoxLayout>
 #include <QScrollArea>
+#include <QToolButton>
 #include <QVBoxLayout>
 #include <QWidget>
 
@@ -42,8 +44,13 @@ class OpPage : public InspectorPage {
   QString structure() const override { return m_structure; }
   void refresh() override;
 
+ Q_SIGNALS:
+  void helpWanted();
+
  private:
   void createHead();
+  QToolButton* makeHelpButton();
+  void createName();
   void createFields();
   void createFacts();
   QString totalLines() const;
@@ -63,7 +70,7 @@ class OpPage : public InspectorPage {
   AttentionSection* m_attention = nullptr;
   BlockSection* m_inside = nullptr;  // of an instance
   QLabel* m_totals = nullptr;        // of an instance
-  QLabel* m_formula = nullptr;
+  ElidedLabel* m_formula = nullptr;
   QLabel* m_facts = nullptr;
 };
 
@@ -143,12 +150,16 @@ class InspectorPanel : public QScrollArea {
   /// Puts the keyboard into the first field.
   void focusFirstField();
 
+ Q_SIGNALS:
+  /// On the selected op.
+  void helpWanted();
+
  private:
   void refresh();
   void rebuild();
   QString wantedStructure() const;
   QStringList selectedOps() const;
-  InspectorPage* makePage() const;
+  InspectorPage* makePage();
   Session& m_session;
   const Theme& m_theme;
   InspectorPage* m_page = nullptr;

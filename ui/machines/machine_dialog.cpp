@@ -101,6 +101,7 @@ void MachineDialog::forgetTest() {
   m_devices->clear();
   m_devices->hide();
   m_add->setEnabled(false);
+  m_test->setDefault(true);
   m_test->setEnabled(!m_host->text().trimmed().isEmpty());
   m_status->setText(tr(
       "ssh connects with your keys and configuration. The first test copies Fuseline into ~/.cache on that machine."));

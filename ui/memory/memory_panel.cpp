@@ -33,8 +33,8 @@ StepRecord stepOf(const MemoryColumn& column) {
 MemoryPanel::MemoryPanel(Session& session, const Theme& theme, QWidget* parent)
     : QWidget(parent),
       m_session(session),
-      m_head(new QHBoxLayout()),
       m_caption(new QLabel(this)),
+      m_head(new PaneHead(*m_caption, this)),
       m_empty(new QLabel(this)),
       m_view(new QComboBox(this)),
       m_plan(new QComboBox(this)),
@@ -56,7 +56,7 @@ MemoryPanel::MemoryPanel(Session& session, const Theme& theme, QWidget* parent)
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
   fillHead();
-  layout->addLayout(m_head);
+  layout->addWidget(m_head);
   layout->addWidget(m_body, 1);
   layout->addWidget(m_layers, 1);
   layout->addWidget(m_empty, 1);
@@ -82,13 +82,7 @@ void MemoryPanel::fillHead() {
   m_plan->setAccessibleName(tr("Plan to show"));
   m_onlyChanging->setToolTip(
       tr("Hides parameters, their gradients, the optimizer's state, and the pipeline's inputs and outputs"));
-  m_head->setContentsMargins(10, 6, 10, 6);
-  m_head->addWidget(m_caption, 1);
-  m_head->addWidget(m_view);
-  m_head->addSpacing(8);
-  m_head->addWidget(m_plan);
-  m_head->addSpacing(8);
-  m_head->addWidget(m_onlyChanging);
+  for (QWidget* control : std::initializer_list<QWidget*>{m_view, m_plan, m_onlyChanging}) m_head->add(*control);
   connect(m_view, &QComboBox::activated, this, &MemoryPanel::refresh);
   connect(m_plan, &QComboBox::activated, this, &MemoryPanel::refresh);
   connect(m_onlyChanging, &QCheckBox::toggled, m_chart, &MemoryChart::setOnlyChanging);
@@ -97,7 +91,7 @@ void MemoryPanel::fillHead() {
 void MemoryPanel::setFilter(RunFilter& filter) {
   m_filter = &filter;
   auto* bar = new RunFilterBar(m_session, filter, this);
-  m_head->addWidget(bar->button());
+  m_head->add(*bar->button());
   static_cast<QBoxLayout*>(layout())->insertWidget(1, bar);
   connect(&filter, &RunFilter::changed, this, &MemoryPanel::follow);
 }

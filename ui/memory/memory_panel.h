@@ -6,6 +6,7 @@
 #include "ui/memory/layer_table.h"
 #include "ui/memory/memory_chart.h"
 #include "ui/timings/run_filter.h"
+#include "ui/widgets/pane_head.h"
 
 #include <QCheckBox>
 #include <QComboBox>
@@ -46,8 +47,8 @@ class MemoryPanel : public QWidget {
   Session& m_session;
   RunFilter* m_filter = nullptr;
   bool m_isBehind = true;  // outdated, while the pane is hidden
-  QHBoxLayout* m_head;
   QLabel* m_caption;
+  PaneHead* m_head;
   QLabel* m_empty;
   QComboBox* m_view;
   QComboBox* m_plan;

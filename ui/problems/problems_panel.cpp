@@ -4,6 +4,7 @@
 
 #include "core/edit/fix_all.h"
 #include "core/lowering/folded_diagnostics.h"
+#include "ui/session/large_pipeline.h"
 #include "ui/session/plan_steps.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/table_copying.h"
@@ -49,8 +50,8 @@ ProblemsPanel::ProblemsPanel(Session& session, const Theme& theme, QWidget* pare
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
   layout->addWidget(m_empty, 1);
+  layout->addWidget(m_details);  // above the table: in a low pane the fixes are what must be seen
   layout->addWidget(m_view, 1);
-  layout->addWidget(m_details);
   connect(&PlanSteps::of(session.plan()), &PlanSteps::planChanged, this, &ProblemsPanel::refresh);
   connect(&session.pipeline(), &OpenPipeline::replaced, this, &ProblemsPanel::refresh);
   connect(&theme, &Theme::changed, m_view->viewport(), qOverload<>(&QWidget::update));
@@ -142,9 +143,17 @@ void ProblemsPanel::showRepairs(const Diagnostic& problem) {
   m_buttons->addWidget(explain);
 }
 
+/// Those with one fix each; of a small pipeline also those that get one by it.
+std::size_t ProblemsPanel::numFixable() const {
+  const std::vector<Diagnostic>& problems = m_model->problems();
+  const std::size_t numNow = numOnlyRepairs(problems);
+  if (numNow == 0 || m_model->count(Severity::Error) < 2 || isLarge(m_session)) return numNow;
+  return std::max(numNow, numErrorsFixed(m_session.pipeline().document(), problems));
+}
+
 /// For several errors at once; only where nothing is to be chosen.
 void ProblemsPanel::showFixAll() {
-  const std::size_t numFixes = numOnlyRepairs(m_model->problems());
+  const std::size_t numFixes = numFixable();
   if (numFixes < 2) return;
   auto* button = new QPushButton(tr("Fix all %1").arg(numFixes), m_details);
   button->setObjectName(QStringLiteral("fixAll"));

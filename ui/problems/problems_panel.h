@@ -38,6 +38,7 @@ class ProblemsPanel : public QWidget {
   void goToCurrent();
   void showFirstRepairs();
   void showRepairs(const Diagnostic& problem);
+  std::size_t numFixable() const;
   void showFixAll();
   void clearDetails();
 

@@ -110,7 +110,7 @@ std::vector<QRectF> RooflineScale::memoryNamePlaces() const {
   return places;
 }
 
-/// At the right end of each ceiling; below it where there is no room above.
+/// At the right end of each ceiling or, where a dot is, left of it; below the ceiling where there is no room above.
 std::vector<QRectF> RooflineScale::ceilingNames() const {
   const double line = plotTextHeight();
   double occupied = -line;
@@ -118,11 +118,24 @@ std::vector<QRectF> RooflineScale::ceilingNames() const {
   for (const RooflineCeiling& ceiling : m_plot.measured.ceilings) {
     const double y = yOf(ceiling.gflops);
     const double top = y - line - 1 >= occupied ? y - line - 1 : y + 1;
-    const double width = plotTextWidth(nameOf(ceiling));
-    places.emplace_back(m_area.right() - width, top, width, line);
+    const double ridge = std::max(m_area.left(), xOf(ceiling.gflops / m_plot.measured.memoryGBps));
+    places.push_back(besideDots(QSizeF(plotTextWidth(nameOf(ceiling)), line), ridge, top));
     occupied = top + line;
   }
   return places;
+}
+
+/// As far right as no dot is; at the right end where dots are everywhere.
+QRectF RooflineScale::besideDots(QSizeF size, double from, double top) const {
+  const QRectF last(QPointF(m_area.right() - size.width(), top), size);
+  for (QRectF place = last; place.left() >= from;) {
+    double left = place.left();
+    for (std::size_t dot = 0; dot < m_plot.dots.size(); ++dot)
+      if (areaOf(dot).intersects(place)) left = std::min(left, areaOf(dot).left() - kCeilingGapPx - size.width());
+    if (left == place.left()) return place;
+    place.moveLeft(left);
+  }
+  return last;
 }
 
 QString RooflineScale::ridgeName() const {

@@ -52,6 +52,7 @@ class RooflineScale {
 
  private:
   QRectF areaIn() const;
+  QRectF besideDots(QSizeF size, double from, double top) const;
 
   const RooflinePlot& m_plot;
   QRectF m_rect;

@@ -4,9 +4,12 @@
 
 #include "core/profile/run_file.h"
 #include "ui/theme/format.h"
+#include "ui/widgets/translated.h"
 
 #include <QDir>
 #include <QFileInfo>
+
+#include <algorithm>
 
 namespace fuseline::ui {
 
@@ -19,14 +22,49 @@ QString speedupText(const RunRecord& record) {
   return hasBoth ? formatSpeedup(row.speedup) : QString();
 }
 
-MeasuredExample exampleOf(const QFileInfo& file) {
-  MeasuredExample example{.path = file.absoluteFilePath(), .text = file.fileName()};
-  const Result<RunRecord> record = loadRunRecord(example.path.toStdString());
-  if (record)
-    example.text = summaryOf(*record);
-  else
-    example.problem = toQt(record.error().message);
-  return example;
+QString recipeText(const RunSpec& settings) { return settings.recipe == "None" ? QString() : toQt(settings.recipe); }
+
+/// The facts that there are.
+QString joined(QStringList facts) {
+  facts.removeAll(QString());
+  return facts.join(QStringLiteral(" · "));
+}
+
+/// A run file with the facts by which it may differ from others of its title.
+struct ReadExample {
+  MeasuredExample example;
+  QString title;
+  QStringList facts;
+  QString speedup;
+};
+
+ReadExample readExample(const QFileInfo& file) {
+  ReadExample read{.example = {.path = file.absoluteFilePath(), .line = file.fileName(), .text = file.fileName()}};
+  const Result<RunRecord> record = loadRunRecord(read.example.path.toStdString());
+  if (!record) {
+    read.example.problem = toQt(record.error().message);
+    return read;
+  }
+  const RunSpec& settings = record->settings;
+  read.example.text = summaryOf(*record);
+  read.title = toQt(record->title());
+  read.facts = {settings.recipe == "None" ? translated("No quantization") : toQt(settings.recipe),
+                toQt(nameOf(settings.pass)), toQt(nameOf(settings.timing)), symbolsText(settings),
+                toQt(record->deviceName())};
+  read.speedup = speedupText(*record);
+  return read;
+}
+
+/// Its title, and what tells it from others of this title.
+QString lineOf(const ReadExample& read, const std::vector<ReadExample>& all) {
+  QStringList parts = {read.title, read.speedup};
+  for (qsizetype fact = 0; fact < read.facts.size(); ++fact) {
+    const bool isOther = std::ranges::any_of(all, [&](const ReadExample& other) {
+      return other.title == read.title && !other.facts.isEmpty() && other.facts[fact] != read.facts[fact];
+    });
+    if (isOther) parts.insert(parts.size() - 1, read.facts[fact]);
+  }
+  return joined(parts);
 }
 
 }  // namespace
@@ -40,19 +78,21 @@ QString symbolsText(const RunSpec& settings) {
 
 QString summaryOf(const RunRecord& record) {
   const RunSpec& settings = record.settings;
-  QStringList parts = {toQt(record.title()),        toQt(record.deviceName()),
-                       toQt(nameOf(settings.pass)), settings.recipe == "None" ? QString() : toQt(settings.recipe),
-                       symbolsText(settings),       speedupText(record)};
-  parts.removeAll(QString());
-  return parts.join(QStringLiteral(" · "));
+  return joined({toQt(record.title()), toQt(record.deviceName()), toQt(nameOf(settings.pass)), recipeText(settings),
+                 symbolsText(settings), speedupText(record)});
 }
 
 std::vector<MeasuredExample> measuredExamples(const QStringList& folders) {
-  std::vector<MeasuredExample> examples;
+  std::vector<ReadExample> read;
   for (const QString& folder : folders)
     for (const QFileInfo& file :
          QDir(folder).entryInfoList({QStringLiteral("*.fuserun")}, QDir::Files | QDir::Readable, QDir::Name))
-      examples.push_back(exampleOf(file));
+      read.push_back(readExample(file));
+  std::vector<MeasuredExample> examples;
+  for (const ReadExample& each : read) {
+    examples.push_back(each.example);
+    if (!each.facts.isEmpty()) examples.back().line = lineOf(each, read);
+  }
   return examples;
 }
 

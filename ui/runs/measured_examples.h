@@ -13,6 +13,8 @@ namespace fuseline::ui {
 
 struct MeasuredExample {
   QString path;
+  /// Where there is little room: "llama-mlp · MXFP8BlockScaling · 1.43×", with the facts that tell it from the others.
+  QString line;
   /// "llama-mlp · NVIDIA H200 · train · MXFP8BlockScaling · M = 8192 · 1.43×"; of a damaged file its name.
   QString text;
   QString problem;  // why it cannot be opened, as a sentence; empty: it can

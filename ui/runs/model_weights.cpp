@@ -6,6 +6,7 @@
 #include "core/export/model/weight_files.h"
 #include "core/export/onnx/onnx_import.h"
 #include "core/tensor/safetensors.h"
+#include "ui/runs/model_nodes.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/long_job.h"
 
@@ -50,10 +51,27 @@ void ModelWeights::offer(const QString& path) {
     m_bar.offer(tr("Load weights"), tr("Runs use the weights of the model instead of random ones"), std::move(use));
   };
   const std::filesystem::path model = modelConfigOf(path.toStdString());
-  if (isOnnxFile(model) && m_folder.isValid()) return offerTo([this, path] { load(path); });
+  if (isOnnxFile(model)) {
+    m_bar.offer(tr("Model nodes"), tr("List the ONNX nodes behind each op"), [this, path] { showNodes(path); });
+    if (m_folder.isValid()) offerTo([this, path] { load(path); });
+    return;
+  }
   if (!isModelConfig(model)) return;
   if (const QString files = filesBeside(model); !files.isEmpty())
     offerTo([this, files] { m_session.setup().setTensorsFile(files); });
+}
+
+void ModelWeights::showNodes(const QString& path) {
+  const QString name = QFileInfo(path).fileName();
+  const auto imported = resultUnlessCanceled(m_window, tr("Reading the nodes of %1…").arg(name),
+                                             [path] { return importOnnx(path.toStdString()); });
+  if (!imported) return;
+  if (!*imported) return Q_EMIT message(toQt(imported->error().message), Severity::Error);
+  if ((*imported)->nodes.empty())
+    return Q_EMIT message(tr("Fuseline exported %1: its nodes have the names of the ops.").arg(name), Severity::Note);
+  auto* table = new ModelNodes(m_session, (*imported)->nodes, name, m_window);
+  table->setAttribute(Qt::WA_DeleteOnClose);
+  table->show();
 }
 
 void ModelWeights::load(const QString& path) {

@@ -1,4 +1,4 @@
-// ModelWeights: offers to run an imported model with its own weights.
+// ModelWeights: offers to run an imported model with its own weights, and a table of its nodes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -24,6 +24,7 @@ class ModelWeights : public QObject {
 
  private:
   void load(const QString& path);
+  void showNodes(const QString& path);
 
   Session& m_session;
   MessageBar& m_bar;

@@ -184,8 +184,8 @@ TimingsPanel::TimingsPanel(Session& session, const Theme& theme, bool isKept, QW
       m_samples(new SampleView(theme)),
       m_rounds(new RoundComparisonView(theme)),
       m_body(new QSplitter(Qt::Horizontal, this)),
-      m_head(new QWidget(this)),
-      m_caption(new QLabel(m_head)),
+      m_caption(new QLabel(this)),
+      m_head(new PaneHead(*m_caption, this)),
       m_baselineBar(new BaselineBar(session.baselines(), theme, isKept, this)),
       m_editNote(new QAction(tr("Edit the &note"), this)),
       m_runAgain(new QPushButton(tr("Run again"), m_head)),
@@ -232,7 +232,7 @@ TimingsPanel::TimingsPanel(Session& session, const Theme& theme, bool isKept, QW
 void TimingsPanel::setFilter(RunFilter& filter) {
   m_filter = &filter;
   auto* bar = new RunFilterBar(m_session, filter, this);
-  static_cast<QBoxLayout*>(m_head->layout())->addWidget(bar->button(), 0, Qt::AlignTop);
+  m_head->add(*bar->button());
   static_cast<QBoxLayout*>(layout())->insertWidget(1, bar);
   connect(&filter, &RunFilter::changed, this, &TimingsPanel::refreshFilter);
   refreshFilter();
@@ -246,7 +246,7 @@ void TimingsPanel::refreshFilter() {
   m_columns.refresh();
 }
 
-/// The caption, and beside it what helps where it warns.
+/// The caption, and what helps where it warns.
 void TimingsPanel::createHead() {
   m_caption->setTextFormat(Qt::RichText);
   m_caption->setWordWrap(true);
@@ -255,12 +255,9 @@ void TimingsPanel::createHead() {
   connect(m_caption, &QLabel::linkActivated, this, &TimingsPanel::showMeasurement);
   m_runAgain->setToolTip(tr("Measure the current pipeline (Ctrl+Enter)"));
   connect(m_runAgain, &QPushButton::clicked, &m_session.runner(), &Runner::run);
-  auto* row = new QHBoxLayout(m_head);
-  row->setContentsMargins(10, 6, 10, 6);
-  row->addWidget(m_caption, 1);
-  row->addWidget(m_runAgain, 0, Qt::AlignTop);
-  row->addWidget(m_byTime, 0, Qt::AlignTop);
-  row->addWidget(m_showSamples, 0, Qt::AlignTop);
+  m_head->add(*m_runAgain);
+  m_head->add(*m_byTime);
+  m_head->add(*m_showSamples);
   createOrder();
 }
 

@@ -9,6 +9,7 @@
 #include "ui/timings/sample_view.h"
 #include "ui/timings/timings_model.h"
 #include "ui/timings/timings_order.h"
+#include "ui/widgets/pane_head.h"
 #include "ui/widgets/table_columns.h"
 
 #include <QLabel>
@@ -78,8 +79,8 @@ class TimingsPanel : public QWidget {
   SampleView* m_samples;
   RoundComparisonView* m_rounds;
   QSplitter* m_body;
-  QWidget* m_head;
   QLabel* m_caption;
+  PaneHead* m_head;
   BaselineBar* m_baselineBar;
   RunFilter* m_filter = nullptr;
   QAction* m_editNote;

@@ -26,10 +26,9 @@ QString beginningOf(const QString& text) {
 }  // namespace
 
 MessageBar::MessageBar(const Theme& theme, QWidget* parent)
-    : QWidget(parent), m_label(new QLabel(this)), m_offer(new QToolButton(this)), m_details(new QToolButton(this)) {
+    : QWidget(parent), m_label(new QLabel(this)), m_offers(new QHBoxLayout), m_details(new QToolButton(this)) {
   m_label->setWordWrap(true);
   m_label->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  m_offer->setAccessibleName(tr("Suggested action"));  // until there is one
   m_details->setText(tr("Details"));
   m_details->setToolTip(tr("Show the whole message"));
   auto* close = new QToolButton(this);
@@ -37,14 +36,11 @@ MessageBar::MessageBar(const Theme& theme, QWidget* parent)
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(12, 6, 8, 6);
   row->addWidget(m_label, 1);
-  for (QToolButton* button : {m_offer, m_details, close}) {
-    button->setAutoRaise(button != m_offer);
+  row->addLayout(m_offers);
+  for (QToolButton* button : {m_details, close}) {
+    button->setAutoRaise(true);
     row->addWidget(button, 0, Qt::AlignTop);
   }
-  connect(m_offer, &QToolButton::clicked, this, [this] {
-    m_offer->hide();
-    std::exchange(m_offered, nullptr)();
-  });
   connect(m_details, &QToolButton::clicked, this, &MessageBar::showDetails);
   connect(close, &QToolButton::clicked, this, &QWidget::hide);
   useMessageGround(*this, theme);
@@ -55,15 +51,24 @@ void MessageBar::setText(const QString& text) {
   m_text = text;
   m_label->setText(beginningOf(text));
   m_details->setVisible(m_label->text() != text.trimmed());
-  m_offer->hide();
+  while (QLayoutItem* const offer = m_offers->takeAt(0)) {
+    offer->widget()->hide();
+    offer->widget()->deleteLater();  // its action may be what sets the text
+    delete offer;
+  }
 }
 
 void MessageBar::offer(const QString& label, const QString& tip, std::function<void()> action) {
-  m_offered = std::move(action);
-  m_offer->setText(label);
-  m_offer->setAccessibleName(label);
-  m_offer->setToolTip(tip);
-  m_offer->show();
+  auto* button = new QToolButton(this);
+  button->setText(label);
+  button->setAccessibleName(label);
+  button->setToolTip(tip);
+  m_offers->addWidget(button, 0, Qt::AlignTop);
+  connect(button, &QToolButton::clicked, this, [button, action = std::move(action)] {
+    button->hide();
+    action();
+  });
+  button->show();
 }
 
 void MessageBar::showDetails() { TextDialog(tr("Message"), {}, m_text, this).exec(); }

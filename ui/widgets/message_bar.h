@@ -4,6 +4,7 @@
 
 #include "ui/theme/theme.h"
 
+#include <QHBoxLayout>
 #include <QLabel>
 #include <QToolButton>
 #include <QWidget>
@@ -19,7 +20,7 @@ class MessageBar : public QWidget {
   explicit MessageBar(const Theme& theme, QWidget* parent = nullptr);
 
   void setText(const QString& text);
-  /// A button for what the text suggests, until the next text or until it was pressed.
+  /// One more button for what the text suggests, until the next text or until it was pressed.
   void offer(const QString& label, const QString& tip, std::function<void()> action);
   /// All of it.
   const QString& text() const { return m_text; }
@@ -29,8 +30,7 @@ class MessageBar : public QWidget {
 
   QString m_text;
   QLabel* m_label;
-  QToolButton* m_offer;
-  std::function<void()> m_offered;
+  QHBoxLayout* m_offers;
   QToolButton* m_details;
 };
 

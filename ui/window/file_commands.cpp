@@ -58,7 +58,9 @@ bool FileCommands::succeeded(const Result<void>& outcome) {
 // ------------------------------------------------------------------------------------------------------------ opening
 
 void FileCommands::newDocument() {
-  if (mayDiscard()) m_session.show({.path = {}, .loaded = {.document = newPipeline(), .isTakenOut = true}});
+  if (!mayDiscard()) return;
+  m_session.show({.path = {}, .loaded = {.document = newPipeline(), .isTakenOut = true}});
+  m_session.selection().select({toQt(m_session.pipeline().document().inputs().front().id)});  // ops go on from there
 }
 
 bool FileCommands::newFromTemplate(const std::string& text, const QString& name) {

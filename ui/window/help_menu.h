@@ -26,12 +26,13 @@ class HelpMenu : public QObject {
 
   /// A page of the guide, from this heading on.
   GuideWindow& showGuide(const QString& page, const QString& heading = {});
+  /// On the selected op.
+  void showOpHelp();
   Shortcuts& shortcuts() { return *m_shortcuts; }
 
  private:
   void addKeyCommands(const QMenuBar& menus);
   void showKeys();
-  void showOpHelp();
   GuideWindow& guide();
   void addGuideCommands();
   void addTours(StartCommands& start);

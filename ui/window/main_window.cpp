@@ -37,6 +37,7 @@
 #include "ui/window/block_commands.h"
 #include "ui/window/comparison_commands.h"
 #include "ui/window/device_memory.h"
+#include "ui/window/drops/file_drop.h"
 #include "ui/window/edit_menu.h"
 #include "ui/window/file_bar.h"
 #include "ui/window/file_menu.h"
@@ -57,7 +58,6 @@
 #include <QCloseEvent>
 #include <QLineEdit>
 #include <QMenuBar>
-#include <QMimeData>
 #include <QScreen>
 #include <QSettings>
 #include <QSplitter>
@@ -85,7 +85,6 @@ constexpr int kPalettePauseMs = 500;  // after an edit of a large pipeline
 MainWindow::MainWindow(Session& session, Theme& theme, Persistence persistence, QWidget* parent)
     : QMainWindow(parent), m_session(session), m_theme(theme), m_persistence(persistence) {
   installComboAccessibility();
-  setAcceptDrops(true);
   setDockOptions(AnimatedDocks | AllowNestedDocks | AllowTabbedDocks);
   resize(1600, 1000);
   createCentre();
@@ -221,6 +220,9 @@ void MainWindow::connectFiles() {
   m_view->setFocus(Qt::OtherFocusReason);
   connect(m_tourBar, &TourBar::paneWanted, this, &MainWindow::showPane);
   connect(m_tourBar, &TourBar::interrupted, m_status, &StatusLine::say);
+  auto* drop = new FileDrop(*this);
+  connect(drop, &FileDrop::openWanted, m_files, &FileCommands::openAll);
+  connect(drop, &FileDrop::compareWanted, this, &MainWindow::compareWith);
   connect(m_files, &FileCommands::message, this, &MainWindow::showMessage);
   auto* weights = new ModelWeights(m_session, *m_message, *this);
   connect(m_files, &FileCommands::imported, weights, &ModelWeights::offer);
@@ -274,11 +276,13 @@ void MainWindow::connectPanes() {
   connect(&m_panes->dock(QStringLiteral("suggestions")), &QDockWidget::visibilityChanged,
           &m_panes->get<SuggestionsPanel>(), &SuggestionsPanel::setSeen);
   connect(&m_panes->get<NumericsPanel>(), &NumericsPanel::tensorWanted, this, &MainWindow::lookAt);
+  connect(m_view, &GraphView::tensorWanted, this, &MainWindow::lookAt);
   auto& outline = m_panes->get<OutlinePanel>();
   auto& problems = m_panes->get<ProblemsPanel>();
   auto& inspector = m_panes->get<InspectorPanel>();
   connect(&problems, &ProblemsPanel::explanationWanted, m_help,
           [this](const QString& code) { m_help->showGuide(QStringLiteral("problems"), code); });
+  connect(&inspector, &InspectorPanel::helpWanted, m_help, &HelpMenu::showOpHelp);
   connect(&outline, &OutlinePanel::hint, m_status, &StatusLine::say);
   connect(&outline, &OutlinePanel::propertiesRequested, &inspector, &InspectorPanel::focusFirstField);
   m_blockCommands->follow(outline);
@@ -436,17 +440,6 @@ void MainWindow::closeEvent(QCloseEvent* event) {
     m_viewMemory->remember();
   }
   event->accept();
-}
-
-void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
-  const QList<QUrl> urls = event->mimeData()->urls();
-  if (!urls.isEmpty() && std::ranges::all_of(urls, &QUrl::isLocalFile)) event->acceptProposedAction();
-}
-
-void MainWindow::dropEvent(QDropEvent* event) {
-  QStringList paths;
-  for (const QUrl& url : event->mimeData()->urls()) paths.append(url.toLocalFile());
-  m_files->openAll(paths);
 }
 
 }  // namespace fuseline::ui

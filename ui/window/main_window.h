@@ -67,8 +67,6 @@ class MainWindow : public QMainWindow {
  protected:
   void childEvent(QChildEvent* event) override;
   void closeEvent(QCloseEvent* event) override;
-  void dragEnterEvent(QDragEnterEvent* event) override;
-  void dropEvent(QDropEvent* event) override;
 
  private:
   // Construction, in this order.

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/window/panes.h"
 
+#include "ui/widgets/pane_area.h"
+
 #include <QApplication>
-#include <QScrollArea>
 
 #include <algorithm>
 
@@ -26,16 +27,6 @@ constexpr int kNarrowWindowPx = 1200;
 constexpr int kInspectorHeightPx = 430;
 constexpr int kWhyNotHeightPx = 470;
 
-/// A pane that scrolls where it has less room than it needs, so that a small window is not held open by its panes.
-QScrollArea* scrolled(QWidget& pane) {
-  auto* area = new QScrollArea();
-  area->setFrameShape(QFrame::NoFrame);
-  area->setFocusPolicy(Qt::NoFocus);
-  area->setWidgetResizable(true);
-  area->setWidget(&pane);
-  return area;
-}
-
 }  // namespace
 
 Panes::Panes(QMainWindow& window, QWidget& canvas, const PaneNeeds& needs)
@@ -47,13 +38,21 @@ Panes::Panes(QMainWindow& window, QWidget& canvas, const PaneNeeds& needs)
   for (const PaneRow& row : m_rows) addDock(row, needs);
 }
 
+/// Where text runs from right to left, the palette begins the window on the right.
+Qt::DockWidgetArea Panes::readingArea(Qt::DockWidgetArea area) const {
+  if (!m_window.isRightToLeft()) return area;
+  return area == Qt::LeftDockWidgetArea    ? Qt::RightDockWidgetArea
+         : area == Qt::RightDockWidgetArea ? Qt::LeftDockWidgetArea
+                                           : area;
+}
+
 void Panes::addDock(const PaneRow& row, const PaneNeeds& needs) {
   auto* dock = new QDockWidget(row.title, &m_window);
   dock->setObjectName(row.id);
   dock->setAccessibleName(row.title);
   m_panes.append(row.make(needs));
-  dock->setWidget(scrolled(*m_panes.back()));
-  m_window.addDockWidget(row.area, dock);
+  dock->setWidget(new PaneArea(*m_panes.back()));  // a small window is not held open by its panes
+  m_window.addDockWidget(readingArea(row.area), dock);
   m_docks.append(dock);
 }
 
@@ -111,7 +110,8 @@ void Panes::moveBeside(const QStringList& ids, const QString& left, double heigh
 
 /// All docks of an area as tabs of one place, so that no window is too narrow or too low for them.
 void Panes::gather() {
-  m_window.setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
+  const bool isMirrored = m_window.isRightToLeft();
+  m_window.setCorner(isMirrored ? Qt::BottomLeftCorner : Qt::BottomRightCorner, readingArea(Qt::RightDockWidgetArea));
   for (qsizetype i = m_docks.indexOf(&dock(QStringLiteral("plan"))) + 1; i < m_docks.size(); ++i)
     m_window.tabifyDockWidget(m_docks[i - 1], m_docks[i]);
   m_window.tabifyDockWidget(&dock(QStringLiteral("whyNot")), &dock(QStringLiteral("suggestions")));

@@ -55,6 +55,7 @@ class Panes : public QObject {
   void restoreLayout(const QByteArray& layout);
 
  private:
+  Qt::DockWidgetArea readingArea(Qt::DockWidgetArea area) const;
   void addDock(const PaneRow& row, const PaneNeeds& needs);
   void gather();
   void applyDefaultLayout();

@@ -203,7 +203,8 @@ void StartPage::setRecentFiles(const QStringList& paths) {
 void StartPage::setExamples(const std::vector<MeasuredExample>& examples) {
   clear(*m_examples);
   for (const MeasuredExample& example : examples) {
-    QToolButton* button = lineButton(example.text, example.problem.isEmpty() ? example.text : example.problem);
+    QToolButton* button = lineButton(example.line, example.problem.isEmpty() ? example.text : example.problem);
+    button->setAccessibleName(example.text);
     button->setEnabled(example.problem.isEmpty());
     connect(button, &QToolButton::clicked, this, [this, path = example.path] {
       hide();

@@ -67,12 +67,24 @@ void Workspaces::add(const QString& id, const QString& text, const QString& tip)
   connect(choice, &QAction::triggered, this, [this, id] { show(id); });
 }
 
+/// A tool bar in the corner of a menu bar does not grow with its buttons.
+void Workspaces::keepRoomForMark(QAction& choice, QWidget& button) {
+  if (choice.data().toString() != QString::fromLatin1(kProfile)) return;
+  const QString text = choice.text();
+  choice.setText(markedText());
+  button.setMinimumWidth(button.sizeHint().width());
+  choice.setText(text);
+}
+
+QString Workspaces::markedText() { return tr("Profile •"); }
+
 QToolBar* Workspaces::makeBar(QWidget* parent) const {
   auto* bar = new QToolBar(tr("Workspaces"), parent);
   bar->setObjectName(QStringLiteral("workspaces"));
   bar->setIconSize({kBarIconPx, kBarIconPx});  // there are none, but they decide the height
   bar->layout()->setContentsMargins(0, 0, 0, 0);
   bar->addActions(m_choices->actions());
+  for (QAction* choice : m_choices->actions()) keepRoomForMark(*choice, *bar->widgetForAction(choice));
   return bar;
 }
 
@@ -100,7 +112,7 @@ void Workspaces::offerProfile() { markProfile(m_current != QString::fromLatin1(k
 void Workspaces::markProfile(bool isNew) {
   for (QAction* choice : m_choices->actions())
     if (choice->data().toString() == QString::fromLatin1(kProfile))
-      choice->setText(isNew ? tr("Profile •") : tr("Profile"));
+      choice->setText(isNew ? markedText() : tr("Profile"));
 }
 
 void Workspaces::arrange(const QString& id) {

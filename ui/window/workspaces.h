@@ -40,6 +40,8 @@ class Workspaces : public QObject {
   void add(const QString& id, const QString& text, const QString& tip);
   void arrange(const QString& id);
   void markProfile(bool isNew);
+  static QString markedText();
+  static void keepRoomForMark(QAction& choice, QWidget& button);
   void load();
   void keep() const;
 

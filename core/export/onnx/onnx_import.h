@@ -15,6 +15,12 @@
 
 namespace fuseline {
 
+/// "layer2.fc" and "/model/layers.2/fc/MatMul (MatMul)".
+struct ImportedNodes {
+  std::string op;
+  std::vector<std::string> nodes;
+};
+
 struct ImportedPipeline {
   PipelineDocument document;
   /// Information that is missing in the model or in the pipeline, in sentences.
@@ -23,6 +29,8 @@ struct ImportedPipeline {
   NamedTensors weights = {};
   /// Names in the model of inputs, outputs and outputs of Externals, by their names in `run --tensors`.
   std::map<std::string, std::string> tensors = {};
+  /// The model's nodes behind each op, in the order of the ops; empty for a model that Fuseline exported.
+  std::vector<ImportedNodes> nodes = {};
   /// Why the weights could not be read; the pipeline does not need them.
   std::optional<Error> weightsProblem = {};
 };

@@ -146,6 +146,7 @@ TEST(OnHost, SaysWhyThereIsNoConnectionAndWhatToDo) {
     EXPECT_EQ(result.exitCode, 4);
     EXPECT_NE(result.err.find(expected), std::string::npos) << result.err;
     EXPECT_NE(result.err.find(said), std::string::npos) << result.err;
+    EXPECT_EQ(result.err.find("ssh: ssh:"), std::string::npos) << result.err;
   }
 }
 

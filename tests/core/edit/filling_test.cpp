@@ -6,6 +6,7 @@
 #include "tests/core/edit/edit_scene.h"
 #include "tests/core/edit/has_link.h"
 
+#include <algorithm>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -52,6 +53,8 @@ TEST(FixAll, OffersAndAppliesEachMissingSize) {
   ASSERT_TRUE(history.apply(linkEdit(history.document(), {"x", ""}, {"fc1", "x"})));
   const std::vector<Diagnostic> problems = lower(history.document()).diagnostics;
   EXPECT_EQ(numOnlyRepairs(problems), 2U);  // in_features and out_features of fc1; fc2 has no known input yet
+  const auto numErrors = std::ranges::count(problems, Severity::Error, &Diagnostic::severity);
+  EXPECT_EQ(numErrorsFixed(history.document(), problems), static_cast<std::size_t>(numErrors));
   ASSERT_TRUE(appliesAndUndoes(history, fixAll(history.document(), problems)));
   EXPECT_FALSE(hasErrors(lower(history.document()).diagnostics));
   EXPECT_EQ(history.document().findOp("fc2")->attributes.at("in_features"), 32);

@@ -3,11 +3,13 @@
 #include "core/edit/node_edits.h"
 
 #include "core/edit/block_edits.h"
+#include "core/edit/edit_script.h"
 #include "core/edit/view_grid.h"
 #include "tests/core/edit/edit_scene.h"
 #include "tests/core/edit/has_link.h"
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -71,6 +73,12 @@ TEST(NodeEdits, ANewPipelineTakesOpsBetweenItsEnds) {
   for (const char* entry : {"LayerNorm", "Linear", "GELU"})
     ASSERT_TRUE(history.apply(insertAfter(history.document(), lower(history.document()).graph, entry, {}).edit));
   EXPECT_TRUE(hasLink(history.document(), "gelu.y", "y"));
+  int left = -1;
+  for (const char* id : {"x", "layernorm", "linear", "gelu", "y"}) {
+    const std::optional<Position> place = positionOf(history.document().pipeline(), id);
+    ASSERT_TRUE(place && place->x > left && place->y == 0) << id;
+    left = place->x;
+  }
   EXPECT_FALSE(hasErrors(lower(history.document()).diagnostics));
 }
 

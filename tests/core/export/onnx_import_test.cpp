@@ -112,6 +112,14 @@ TEST(OnnxImport, ReadsTheGraphWhereItWasChanged) {
   ASSERT_TRUE(imported.hasValue()) << imported.error().message;
   ASSERT_TRUE(imported->document.findOp("added"));
   EXPECT_EQ(imported->document.findOp("added")->operation, "ReLU");
+  const auto added = std::ranges::find(imported->nodes, "added", &ImportedNodes::op);
+  ASSERT_NE(added, imported->nodes.end());
+  EXPECT_EQ(added->nodes, std::vector<std::string>{"added (Relu)"});
+  std::vector<std::string> all;
+  for (const ImportedNodes& row : imported->nodes) all.insert(all.end(), row.nodes.begin(), row.nodes.end());
+  std::ranges::sort(all);
+  EXPECT_EQ(std::ranges::adjacent_find(all), all.end()) << "a node is of one op";
+  EXPECT_GT(all.size(), 1U);
 }
 
 TEST(OnnxImport, ReadsTheGraphWhereANumberWasChanged) {

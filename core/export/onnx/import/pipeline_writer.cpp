@@ -8,6 +8,7 @@
 #include "core/export/onnx/import/imported_weights.h"
 #include "core/export/onnx/import/kept_ends.h"
 #include "core/export/onnx/import/lost_casts.h"
+#include "core/export/onnx/import/node_table.h"
 #include "core/export/onnx/name_list.h"
 #include "core/lowering/lowering.h"
 #include "core/runtime/pipeline_run.h"
@@ -43,6 +44,7 @@ Result<ImportedPipeline> PipelineWriter::write(const std::string& name) {
   const FoldedPlaces places = fold(imported);
   addNotes(imported.notes, lowered.graph, places);
   imported.tensors = tensorNames(places);
+  imported.nodes = nodeTable(m.graph, places);
   const auto find = [this](const Node& node, int slot) { return weightOf(node, slot); };
   addWeights(imported, lowered.graph, {.find = find, .folder = m_options.folder}, m_options, places);
   addKeptConstants(imported, places);
