@@ -179,6 +179,7 @@ QHBoxLayout* PipelinePage::rowIn(QWidget& place) {
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(2);
   auto* fields = new QHBoxLayout;
+  fields->setSpacing(4);
   column->addLayout(fields);
   return fields;
 }
