@@ -129,6 +129,10 @@ Result<int> importPipeline(const ImportOptions& given, Context& context) {
   const Result<ImportedPipeline> imported = pipelineIn(options);
   if (!imported) return imported.error();
   for (const std::string& note : imported->notes) context.err << fmt::format("note: {}\n", visibleText(note));
+  if (isOnnxFile(options.file) && options.weights.empty())
+    context.err
+        << "note: To run with the model's weights, import with --weights OUT.safetensors and run with --tensors "
+           "OUT.safetensors.\n";
   if (!options.output.empty())
     if (Result<void> saved = saveDocument(imported->document, options.output); !saved) return saved.error();
   const Result<void> weights = writeWeights(*imported, options, context);

@@ -27,12 +27,28 @@ ColumnUnit byteUnitFor(double largest) {
   return largest >= 1024.0 ? ColumnUnit{"KiB", 1024.0} : ColumnUnit{"B", 1.0};
 }
 
+namespace {
+
+/// Fits most steps; one smaller where the shortest would have fewer than three digits.
+ColumnUnit timeUnitOf(const Comparison& comparison) {
+  constexpr double kThreeDigits = 0.1;  // columns have three decimals
+  std::vector<double> times;
+  for (const ComparisonRow& row : comparison.rows)
+    for (const SampleStats* time : {&row.unfused, &row.fused})
+      if (!row.isView && time->median > 0.0) times.push_back(time->median);
+  if (times.empty()) return timeUnitFor(std::max(comparison.endToEnd.unfused.median, comparison.endToEnd.fused.median));
+  const ColumnUnit usual = timeUnitFor(summarize(times).median);
+  const double shortest = *std::ranges::min_element(times);
+  return shortest >= kThreeDigits * usual.size ? usual : timeUnitFor(std::max(shortest, usual.size / 1e3));
+}
+
+}  // namespace
+
 ComparisonUnits unitsOf(const Comparison& comparison) {
   double largest = std::abs(static_cast<double>(comparison.sum.bytesSaved));
   for (const ComparisonRow& row : comparison.rows)
     largest = std::max(largest, std::abs(static_cast<double>(row.bytesSaved)));
-  const double longestNs = std::max(comparison.endToEnd.unfused.median, comparison.endToEnd.fused.median);
-  return {.time = timeUnitFor(longestNs), .bytes = byteUnitFor(largest)};
+  return {.time = timeUnitOf(comparison), .bytes = byteUnitFor(largest)};
 }
 
 std::string spreadText(const SampleStats& stats) {

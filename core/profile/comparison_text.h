@@ -27,7 +27,7 @@ struct ColumnUnit {
 ColumnUnit timeUnitFor(double longestNs);
 ColumnUnit byteUnitFor(double largest);
 
-/// The units of a comparison's columns: those of its longest time from end to end and of its largest saving.
+/// The units of a comparison's columns: steps have three digits, and the largest saving is in its own unit.
 struct ComparisonUnits {
   ColumnUnit time;
   ColumnUnit bytes;

@@ -4,6 +4,8 @@
 
 #include "core/support/text.h"
 
+#include <cmath>
+
 #include <fmt/format.h>
 
 namespace fuseline {
@@ -22,6 +24,14 @@ std::string intervalText(const ComparisonRow& row) {
                      decimalsOfSpeedup(row), row.speedup.isSignificant() ? "" : ", not statistically significant");
 }
 
+/// Without an interval: where the two ratios are clearly apart.
+std::string caveatOfFewRounds(const ComparisonRow& row, double ofMedians) {
+  constexpr double kApart = 0.05;
+  if (std::abs(ofMedians / row.speedup.median - 1.0) <= kApart) return {};
+  return fmt::format("The ratio of the medians is {:.2f}x: {} rounds are too few to tell. Measure more rounds.",
+                     ofMedians, row.fused.count);
+}
+
 }  // namespace
 
 int decimalsOfSpeedup(const ComparisonRow& endToEnd) {
@@ -37,8 +47,9 @@ std::string headline(const ComparisonRow& endToEnd) {
 }
 
 std::string headlineCaveat(const ComparisonRow& endToEnd) {
-  if (!hasBoth(endToEnd) || endToEnd.fused.count < kRoundsForAClaim) return {};
+  if (!hasBoth(endToEnd)) return {};
   const double ofMedians = endToEnd.unfused.median / endToEnd.fused.median;
+  if (endToEnd.fused.count < kRoundsForAClaim) return caveatOfFewRounds(endToEnd, ofMedians);
   if (ofMedians >= endToEnd.speedup.low && ofMedians <= endToEnd.speedup.high) return {};
   return fmt::format(
       "The ratio of the medians, {:.3f}x, is outside this interval, {:.3f} to {:.3f}: the machine's speed changed "

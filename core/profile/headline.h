@@ -15,8 +15,8 @@ int decimalsOfSpeedup(const ComparisonRow& endToEnd);
 /// significant". Empty where only one plan was measured.
 std::string headline(const ComparisonRow& endToEnd);
 
-/// One sentence where the ratio of the two medians lies outside the confidence interval of the paired ratio; else
-/// empty.
+/// One sentence where the ratio of the two medians lies outside the confidence interval of the paired ratio, or, with
+/// too few rounds for one, apart from that ratio; else empty.
 std::string headlineCaveat(const ComparisonRow& endToEnd);
 
 }  // namespace fuseline

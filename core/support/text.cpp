@@ -19,14 +19,34 @@ bool sameLetter(char a, char b) {
   return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
 }
 
-std::string scaled(double value, double step, const char* const* units, std::size_t numUnits) {
+/// A value in the largest unit that it has one of.
+struct Scaled {
+  double value = 0.0;
   std::size_t unit = 0;
-  while (std::abs(value) >= step && unit + 1 < numUnits) {
-    value /= step;
-    ++unit;
+
+  /// Without decimals.
+  bool isWhole() const { return (unit == 0 && value == std::floor(value)) || std::abs(value) >= 999.5; }
+};
+
+Scaled scaledBy(double step, double value, std::size_t numUnits) {
+  Scaled scaled{.value = value};
+  while (std::abs(scaled.value) >= step && scaled.unit + 1 < numUnits) {
+    scaled.value /= step;
+    ++scaled.unit;
   }
-  const bool isWhole = (unit == 0 && value == std::floor(value)) || std::abs(value) >= 999.5;
-  return isWhole ? fmt::format("{:.0f} {}", value, units[unit]) : fmt::format("{:.3g} {}", value, units[unit]);
+  return scaled;
+}
+
+std::string scaled(double value, double step, const char* const* units, std::size_t numUnits) {
+  const Scaled found = scaledBy(step, value, numUnits);
+  return found.isWhole() ? fmt::format("{:.0f} {}", found.value, units[found.unit])
+                         : fmt::format("{:.3g} {}", found.value, units[found.unit]);
+}
+
+/// Decimals that give a number three digits.
+int decimalsOf(double value) {
+  const double size = std::abs(value);
+  return size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
 }
 
 }  // namespace
@@ -75,9 +95,11 @@ std::string formatBytes(std::int64_t bytes) {
   return scaled(static_cast<double>(bytes), 1024.0, kUnits.data(), kUnits.size());
 }
 
+/// A measured value keeps its zeros: 1.00 s is known to three digits.
 std::string formatDuration(double nanoseconds) {
   static constexpr std::array kUnits = {"ns", "us", "ms", "s"};
-  return scaled(nanoseconds, 1000.0, kUnits.data(), kUnits.size());
+  const Scaled time = scaledBy(1000.0, nanoseconds, kUnits.size());
+  return fmt::format("{:.{}f} {}", time.value, time.isWhole() ? 0 : decimalsOf(time.value), kUnits[time.unit]);
 }
 
 std::string formatFlops(double flops) {

@@ -77,7 +77,7 @@ struct Compared : Fixture {
   }
 
   const ChangesModel& model() { return window.changes().model(); }
-  /// "ops: norm | ~ changed | eps - -> 0.1", a line a row.
+  /// "ops: norm | ~ changed | eps - → 0.1", a line a row.
   QStringList rows() {
     QStringList lines;
     for (const QModelIndex& row : model().changeRows())
@@ -145,16 +145,16 @@ void ChangesTest::theColumnWithTheMostTextHasTheRoom() {
 
 void ChangesTest::listsChangesInGroups() {
   Compared f;
-  QCOMPARE(f.window.changes().title(), QStringLiteral("before -> test"));
+  QCOMPARE(f.window.changes().title(), QStringLiteral("before → test"));
   QCOMPARE(f.window.changes().summary(), QStringLiteral("No differences: both pipelines are equivalent."));
   QVERIFY(f.rows().isEmpty());
   QVERIFY(f.apply(manyEdits(f.session.pipeline().document())));
   const QStringList rows = f.rows();
   for (const char* row : {"ops: fc | − removed | op \"Linear\", in_features \"H\", out_features \"2*H\", bias false",
-                          "ops: norm | ~ changed | eps - -> 0.5", "ops: act | > renamed | -> gelu",
+                          "ops: norm | ~ changed | eps - → 0.5", "ops: act | > renamed | → gelu",
                           "ops: drop | + added | op \"Dropout\", p 0.1", "wires: fc.x | − removed | from \"norm.y\"",
-                          "wires: gelu.x | ~ changed | from \"fc.y\" -> \"norm.y\"",
-                          "outputs: y | ~ changed | from \"gelu.y\" -> \"drop.y\""})
+                          "wires: gelu.x | ~ changed | from \"fc.y\" → \"norm.y\"",
+                          "outputs: y | ~ changed | from \"gelu.y\" → \"drop.y\""})
     QVERIFY2(rows.contains(QString::fromUtf8(row)), qPrintable(rows.join(u'\n')));
   QVERIFY2(f.window.changes().summary().startsWith(
                QStringLiteral("1 op added, 1 removed, 1 changed, 1 renamed; 4 other changes; ")),
@@ -181,7 +181,7 @@ void ChangesTest::followsEdits() {
   QCOMPARE(f.rows().size(), 1);
   f.choose(QStringLiteral("norm"), kOps);
   QVERIFY(f.apply(SetSymbol{"M", 32}));
-  QVERIFY(f.rows().contains(QStringLiteral("symbols: M | ~ changed | 16 -> 32")));
+  QVERIFY(f.rows().contains(QStringLiteral("symbols: M | ~ changed | 16 → 32")));
   // The row that was chosen is still the one.
   QCOMPARE(f.window.changes().view()->currentIndex().siblingAtColumn(0).data().toString(), QStringLiteral("norm"));
   f.session.pipeline().undo();
@@ -423,15 +423,15 @@ void ChangesTest::comparesWithTheSavedVersion() {
   QVERIFY(command->isEnabled());
   command->trigger();
   QVERIFY(f.wait());
-  QCOMPARE(f.rows(), QStringList{QStringLiteral("ops: norm | ~ changed | eps - -> 0.5")});
-  QCOMPARE(f.window.changes().title(), QStringLiteral("small.fuseline as saved -> small.fuseline"));
+  QCOMPARE(f.rows(), QStringList{QStringLiteral("ops: norm | ~ changed | eps - → 0.5")});
+  QCOMPARE(f.window.changes().title(), QStringLiteral("small.fuseline as saved → small.fuseline"));
 }
 
 void ChangesTest::comparesWithTheFilesThatCanBeOpened() {
   const testing::TemporaryFolder folder;
   Compared f;
   QVERIFY(f.apply(SetAttribute{"norm", "eps", 0.5}));
-  const QStringList expected = {QStringLiteral("ops: norm | ~ changed | eps - -> 0.5")};
+  const QStringList expected = {QStringLiteral("ops: norm | ~ changed | eps - → 0.5")};
   QVERIFY(static_cast<bool>(saveDocument(documentOf(smallPipeline()), folder / "old.fuseline")));
   QVERIFY(static_cast<bool>(saveRunRecord(measuredRun(), folder / "old.fuserun")));
   for (const char* name : {"old.fuseline", "old.fuserun"}) {
@@ -459,7 +459,7 @@ void ChangesTest::endsWithTheDocument() {
 void ChangesTest::comparesPipelinesWithErrors() {
   Compared f;
   QVERIFY(f.apply(SetAttribute{"fc", "in_features", 7}));
-  QVERIFY(f.rows().contains(QStringLiteral("ops: fc | ~ changed | in_features \"H\" -> 7")));
+  QVERIFY(f.rows().contains(QStringLiteral("ops: fc | ~ changed | in_features \"H\" → 7")));
   QVERIFY2(f.window.changes().summary().endsWith(QStringLiteral("Plans cannot be compared: this pipeline has errors.")),
            qPrintable(f.window.changes().summary()));
 }

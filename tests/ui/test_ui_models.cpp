@@ -197,7 +197,7 @@ void ModelsTest::timingsAreSetBesideBaselines() {
   QCOMPARE(textOf("Peak memory", 0), QStringLiteral("▼ -50.0 %"));
   const QModelIndex fused = model.index(0, TimingsModel::BaselineColumn);
   QCOMPARE(fused.data(Qt::ForegroundRole).value<QColor>(), theme.colors().good);
-  QVERIFY(fused.data(Qt::ToolTipRole).toString().contains(QStringLiteral("baseline: median 8 ms")));
+  QVERIFY(fused.data(Qt::ToolTipRole).toString().contains(QStringLiteral("baseline: median 8.00 ms")));
   model.setChangeUnit(ChangeUnit::Amount);
   QCOMPARE(textOf("Rule(a, b)", 0), QStringLiteral("▼ -4.000"));  // ms, of 8 and 4
   QCOMPARE(textOf("Peak memory", 0), QStringLiteral("▼ -4 KiB"));
@@ -259,7 +259,7 @@ void ModelsTest::timingsWithinTheNoiseAreMarked() {
   RatioStats clear{.median = 1.25, .low = 1.2, .high = 1.3};
   QCOMPARE(formatSpeedup(clear), QStringLiteral("1.25×"));
   QCOMPARE(formatTiming({.median = 2e6, .lowerQuartile = 2e6, .upperQuartile = 2e6, .count = 1}),
-           QStringLiteral("2 ms"));  // one sample has no spread
+           QStringLiteral("2.00 ms"));  // one sample has no spread
 }
 
 void ModelsTest::timingsCompareStepsWithTheirRooflineLimit() {
@@ -294,7 +294,7 @@ void ModelsTest::timingsTellKernelsApartWhereTheyWereTraced() {
   TimingsModel model(theme);
   model.setRecord(record);
   const QString tip = model.index(0, TimingsModel::FusedColumn).data(Qt::ToolTipRole).toString();
-  QVERIFY2(tip.contains(QStringLiteral("1 ms  gemm (grid 8)\n2 µs  add (grid 9)")), qPrintable(tip));
+  QVERIFY2(tip.contains(QStringLiteral("1.00 ms  gemm (grid 8)\n2.00 µs  add (grid 9)")), qPrintable(tip));
   QStringList labels;
   for (int row = 0; row < model.rowCount(); ++row) labels.append(model.index(row, 0).data().toString());
   const int rest = static_cast<int>(labels.indexOf(QStringLiteral("Outside of steps")));
@@ -453,7 +453,7 @@ void ModelsTest::gainsAreToldAsPredictedAndAsMeasured() {
   MeasuredGain gain{.gainNs = -2500, .speedup = 0.9, .speedupLow = 0.88, .speedupHigh = 0.92, .device = "a CPU"};
   attempt.measured = std::make_shared<const MeasuredGain>(gain);
   QCOMPARE(measuredText(attempt),
-           QStringLiteral("Measured: costs 2.5 µs (0.90×, 95 % interval 0.88 to 0.92) on a CPU."));
+           QStringLiteral("Measured: costs 2.50 µs (0.90×, 95 % interval 0.88 to 0.92) on a CPU."));
   gain.speedupHigh = 1.1;
   attempt.measured = std::make_shared<const MeasuredGain>(gain);
   QCOMPARE(measuredText(attempt),

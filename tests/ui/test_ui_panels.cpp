@@ -1195,6 +1195,7 @@ void PanelsTest::suggestionsAreTriedWhileSomebodyLooks() {
   f.window.showPane(QStringLiteral("suggestions"));
   QTRY_VERIFY(!panel.search().isSearching() && panel.search().found().size() == 1);
   QVERIFY(shows(panel, QStringLiteral("<b>Move scale after fc</b>")));
+  QVERIFY(hasLabel(panel, " traffic · −2 launches"));
 
   QPushButton* select = buttonOf(panel, QStringLiteral("Select scale"));
   QVERIFY(select);

@@ -59,6 +59,7 @@ class RunTest : public QObject {
   void whatIsTooLargeIsRefusedInWordsOfTheWindow();
   void cancelKeepsMeasuredRounds();
   void aRunWithoutRoundsIsNoResult();
+  void emptyPanesSayThatResultsWillCome();
   void aStoppedRunIsNotGreen();
   void stoppedRunDoesNotReplaceACompleteOne();
   void killedWorkerIsASentenceAndTheNextRunStartsAnother();
@@ -586,6 +587,23 @@ void RunTest::cancelKeepsMeasuredRounds() {
   f.session.runner().cancel();
   QVERIFY(QTest::qWaitFor([&] { return finished.count() + failed.count() > 0; }, kPatienceMs));
   QVERIFY(!f.session.runner().isRunning());
+}
+
+void RunTest::emptyPanesSayThatResultsWillCome() {
+  Fixture f(smallPipeline(), worker());
+  f.session.setup().setOptions({.iterations = 3});
+  f.session.setup().setRunTarget({.device = "reference"});
+  const auto allSay = [&](const char* words) {
+    const QString expected = QString::fromLatin1(words);
+    return hasLabel(f.window.timings(), words) && f.window.roofline().emptyText().contains(expected) &&
+           f.window.timeline().emptyText().contains(expected) && f.window.flame().emptyText().contains(expected);
+  };
+  QVERIFY(allSay("No measurements yet"));
+  QSignalSpy finished(&f.session.runner(), &Runner::finished);
+  f.session.runner().run();
+  QVERIFY(allSay("Results appear here"));
+  QVERIFY(hasLabel(f.window.roofline(), "Results appear here"));
+  QVERIFY(waitFor(finished));
 }
 
 void RunTest::aRunWithoutRoundsIsNoResult() {

@@ -2,11 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/widgets/screen_room.h"
+#include "ui/window/export_dialog.h"
 #include "ui/window/first_size.h"
 
 #include <QDockWidget>
 #include <QPushButton>
 #include <QScopeGuard>
+#include <QScreen>
 #include <QTabBar>
 #include <QTest>
 #include <QToolButton>
@@ -33,6 +36,8 @@ class ScreensTest : public QObject {
   void fixesAreInSightInALowWindow();
   void theMarkOfAWorkspaceHidesNone();
   void panesAreMirroredForScriptsFromTheRight();
+  void dialogsFitASmallScreen();
+  void theInspectorIsNotCut();
 };
 
 void ScreensTest::theFirstWindowFitsTheScreen_data() {
@@ -48,6 +53,39 @@ void ScreensTest::theFirstWindowFitsTheScreen() {
   const QSize size = firstWindowSize(available);
   QVERIFY(size.width() <= available.width() && size.height() < available.height());
   QVERIFY(size.width() >= 900 || size.width() * 10 >= available.width() * 9);
+}
+
+void ScreensTest::dialogsFitASmallScreen() {
+  QCOMPARE(sizeOnScreen({820, 620}, {1920, 1160}), QSize(820, 620));
+  const QSize small = sizeOnScreen({820, 620}, {960, 560});
+  QVERIFY(small.width() == 820 && small.height() < 560);
+  Fixture f(smallPipeline());
+  const QSize screen = f.window.screen()->availableGeometry().size();
+  const auto write = [](const PipelineExporter&) {
+    return TextWork([] { return Result<PipelineText>(PipelineText{}); });
+  };
+  ExportDialog dialog(write, QStringLiteral("small.fuseline"), &f.window);
+  QVERIFY(dialog.minimumSizeHint().height() <= kLowestWindowPx);
+  QVERIFY(dialog.width() <= screen.width() && dialog.height() <= screen.height());
+}
+
+/// The buttons at the right end of its rows are inside.
+void ScreensTest::theInspectorIsNotCut() {
+  Fixture f(smallPipeline());
+  f.window.resize(960, 560);
+  f.window.panes().restoreDefaultLayout();
+  f.window.show();
+  QVERIFY(QTest::qWaitForWindowExposed(&f.window));
+  InspectorPanel& inspector = f.window.inspector();
+  QTest::qWait(50);
+  int numButtons = 0;
+  for (const auto* button : inspector.findChildren<QToolButton*>()) {
+    if (!button->isVisible() || !button->accessibleName().startsWith(QStringLiteral("Remove"))) continue;
+    ++numButtons;
+    const int right = button->mapTo(inspector.viewport(), QPoint(button->width(), 0)).x();
+    QVERIFY2(right <= inspector.viewport()->width(), qPrintable(button->accessibleName()));
+  }
+  QVERIFY(numButtons > 2);
 }
 
 void ScreensTest::aWindowWithAnyPaneIsSmall() {

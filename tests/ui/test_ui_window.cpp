@@ -93,6 +93,11 @@ class WindowTest : public QObject {
   void startPageGoesByEscAndByAPressBesideIt();
   void startPageKeepsTheFocus();
   void theLastFileIsOpenedAgainWhereItWas();
+  void aKilledWindowKeepsItsWorkspace();
+  void aPaneBehindAnotherComesToTheFront();
+  void theWheelChangesNoBoxWithoutTheKeyboard();
+  void aHintEndsWithTheNextEdit();
+  void fusionsOfALargePipelineAreShown();
   void aFileThatIsGoneIsNotOpenedAgain();
   void filesAreChosenWhereTheyWereLastTime();
   void guideOpensAtTheCodeOfAProblem();
@@ -725,6 +730,103 @@ QString folderOfChooser(const std::function<void()>& open, const QString& chosen
 }
 
 }  // namespace
+
+/// Nothing is closed: the second window finds what the first one has written until then.
+void WindowTest::aKilledWindowKeepsItsWorkspace() {
+  const OwnSettings settings;
+  const auto areOfProfile = [](Kept& f) {
+    return f.window.workspaces().current() == QStringLiteral("profile") &&
+           f.window.panes().dock(QStringLiteral("roofline")).isVisible() &&
+           !f.window.panes().dock(QStringLiteral("inspector")).isVisible();
+  };
+  Kept killed(QString{});
+  QVERIFY(killed.window.workspaces().show(QStringLiteral("profile")));
+  QVERIFY(areOfProfile(killed));
+  Kept next(QString{});
+  QVERIFY(areOfProfile(next));
+  QVERIFY(next.window.workspaces().show(QStringLiteral("design")));
+  QVERIFY(next.window.panes().dock(QStringLiteral("inspector")).isVisible());
+}
+
+void WindowTest::aPaneBehindAnotherComesToTheFront() {
+  Fixture f(smallPipeline());
+  f.window.resize(1366, 728);
+  f.window.show();
+  QVERIFY(QTest::qWaitForWindowExposed(&f.window));
+  f.window.panes().show(QStringLiteral("timings"));
+  const auto isInFront = [&](const char* id) { return f.window.panes().isInFront(QString::fromLatin1(id)); };
+  QTRY_VERIFY(isInFront("timings") && !isInFront("sweep"));
+  auto* sweep = named<PaneToggle>(f.window, "Sweep");
+  QVERIFY(sweep->isChecked());
+  sweep->trigger();  // from the menu
+  QTRY_VERIFY(isInFront("sweep"));
+  QVERIFY(sweep->isChecked());
+  sweep->show();  // from the command palette
+  QVERIFY(isInFront("sweep"));
+  sweep->trigger();
+  QTRY_VERIFY(!f.window.panes().dock(QStringLiteral("sweep")).isVisible());
+  QVERIFY(!sweep->isChecked());
+}
+
+void WindowTest::theWheelChangesNoBoxWithoutTheKeyboard() {
+  Fixture f(smallPipeline());
+  f.window.show();
+  QVERIFY(QTest::qWaitForWindowExposed(&f.window));
+  f.window.activateWindow();
+  const std::string before = serialize(f.session.pipeline().document());
+  QComboBox& recipe = *named<QComboBox>(f.window, "Quantization recipe");
+  const auto turn = [&] {
+    const QPointF place = recipe.rect().center();
+    QWheelEvent event(place, recipe.mapToGlobal(place), {}, {0, -120}, Qt::NoButton, Qt::NoModifier, Qt::NoScrollPhase,
+                      false);
+    QApplication::sendEvent(&recipe, &event);
+  };
+  turn();
+  QCOMPARE(recipe.currentIndex(), 0);
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
+  QCOMPARE(recipe.focusPolicy(), Qt::StrongFocus);
+  recipe.setFocus();
+  QTRY_VERIFY(recipe.hasFocus());
+  turn();
+  QVERIFY(recipe.currentIndex() > 0);
+}
+
+void WindowTest::aHintEndsWithTheNextEdit() {
+  Fixture f(smallPipeline());
+  const auto isThere = [&] { return hasLabel(*f.window.statusBar(), "Cannot insert here."); };
+  const auto say = [&] { Q_EMIT f.window.scene().hint(QStringLiteral("Cannot insert here.")); };
+  say();
+  QVERIFY(isThere());
+  QVERIFY(f.session.pipeline().apply(SetSymbol{"M", 8}));
+  QVERIFY(!isThere());
+  say();
+  f.session.selection().select({QStringLiteral("fc")});
+  QVERIFY(!isThere());
+}
+
+/// The pane is covered by its own list while there is nothing to show.
+void WindowTest::fusionsOfALargePipelineAreShown() {
+  constexpr auto kHead = R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0}, "pipeline": {)";
+  Fixture f(std::string(kHead) + "}}");
+  f.window.resize(1366, 728);
+  f.window.show();
+  QVERIFY(QTest::qWaitForWindowExposed(&f.window));
+  f.window.showPane(QStringLiteral("whyNot"));
+  QTRY_VERIFY(hasLabel(f.window.fusions(), "No ops yet"));
+  std::string ops;
+  std::string wires = R"(["x", "act0.x"])";
+  constexpr int kLast = 120;
+  for (int i = 0; i <= kLast; ++i) {
+    const std::string id = "act" + std::to_string(i);
+    ops += (i > 0 ? ", " : "") + (R"({"id": ")" + id + R"(", "op": "GELU"})");
+    if (i < kLast) wires += R"(, [")" + id + R"(.y", "act)" + std::to_string(i + 1) + R"(.x"])";
+  }
+  f.session.openText(std::string(kHead) + R"("inputs": [{"id": "x", "dtype": "bf16", "shape": [16, 32]}], "ops": [)" +
+                         ops + R"(], "wires": [)" + wires + R"(], "outputs": [{"id": "y", "from": "act120.y"}]}})",
+                     QStringLiteral("large"));
+  QVERIFY(waitForAnalysis(f.session));
+  QTRY_VERIFY(!hasLabel(f.window.fusions(), "No ops yet"));
+}
 
 void WindowTest::theLastFileIsOpenedAgainWhereItWas() {
   const OwnSettings settings;

@@ -5,6 +5,7 @@
 #include "core/edit/apply_edit.h"
 #include "core/edit/block_edits.h"
 #include "core/edit/chain_edits.h"
+#include "core/edit/copy_place.h"
 #include "core/edit/fold_repeats.h"
 #include "core/lowering/document_operation.h"
 #include "core/plan/fusion_toggle.h"
@@ -22,12 +23,16 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr QPoint kPasteOffset(32, 40);
-
 QSet<QString> setOf(const std::vector<std::string>& ids) {
   QSet<QString> set;
   for (const std::string& id : ids) set.insert(toQt(id));
   return set;
+}
+
+/// Below the originals, clear of other nodes.
+Result<FragmentEdit> pasteBelow(const PipelineDocument& document, const QString& text, IncomingWires incoming) {
+  const std::string copied = text.toStdString();
+  return fuseline::pasteFragment(document, copied, offsetOfCopy(document, copied), incoming);
 }
 
 }  // namespace
@@ -122,7 +127,7 @@ void CanvasCommands::paste() { pasteText(QGuiApplication::clipboard()->text()); 
 
 void CanvasCommands::pasteWithWires() {
   const Result<FragmentEdit> pasted =
-      pasteFragment(m_parts.scope.document(), QGuiApplication::clipboard()->text(), kPasteOffset, IncomingWires::Kept);
+      pasteBelow(m_parts.scope.document(), QGuiApplication::clipboard()->text(), IncomingWires::Kept);
   pasted ? apply(*pasted) : Q_EMIT hint(toQt(pasted.error().message));
 }
 
@@ -132,7 +137,7 @@ void CanvasCommands::pasteText(const QString& text) {
   const Result<FragmentEdit> into =
       isIntoWire ? pasteIntoWire(m_parts.scope.document(), text, wires.front()) : Result<FragmentEdit>(Error{});
   if (into) return apply(*into);
-  const Result<FragmentEdit> pasted = pasteFragment(m_parts.scope.document(), text, kPasteOffset);
+  const Result<FragmentEdit> pasted = pasteBelow(m_parts.scope.document(), text, IncomingWires::Dropped);
   if (!pasted) return Q_EMIT hint(toQt(pasted.error().message));
   apply(*pasted);
   if (isIntoWire)

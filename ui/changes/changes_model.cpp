@@ -116,10 +116,10 @@ QString amountText(const MetricChange& metric, const SampleStats& stats) {
   return metric.unit == "x" ? QStringLiteral("%1x").arg(stats.median, 0, 'f', 3) : formatDurationNs(stats.median);
 }
 
-/// "1.2 ms -> 0.9 ms"; of a step that only one has, its time.
+/// "1.20 ms → 0.90 ms"; of a step that only one has, its time.
 QString amountsText(const MetricChange& metric) {
   if (!metric.isInBoth()) return amountText(metric, metric.base.count > 0 ? metric.base : metric.next);
-  return QStringLiteral("%1 -> %2").arg(amountText(metric, metric.base), amountText(metric, metric.next));
+  return QStringLiteral("%1 → %2").arg(amountText(metric, metric.base), amountText(metric, metric.next));
 }
 
 QString metricTitle(const MetricChange& metric) {
@@ -212,7 +212,7 @@ QColor changeColor(const ThemeColors& colors, Kind kind) {
 QString changeSign(Kind kind) { return kind == Kind::Removed ? QStringLiteral("−") : QString(QChar(markOf(kind))); }
 
 ChangesModel::ChangesModel(QObject* parent) : QStandardItemModel(0, ColumnCount, parent) {
-  setHorizontalHeaderLabels({tr("Subject"), tr("Change"), tr("Old -> new")});
+  setHorizontalHeaderLabels({tr("Subject"), tr("Change"), tr("Old → new")});
 }
 
 void ChangesModel::show(const ComparisonResult& result, const MeasuredChange* measured, const Theme& theme) {
@@ -247,7 +247,7 @@ void ChangesModel::addDocumentChanges(const ComparisonResult& result, const Them
     QStandardItem* row = addRow(*group,
                                 {.what = whatOf(change),
                                  .kind = changeSign(change.kind) + u' ' + toQt(kindName(change.kind)),
-                                 .details = toQt(fieldsText(change)),
+                                 .details = toQt(fieldsText(change)).replace(QStringLiteral("->"), QStringLiteral("→")),
                                  .color = changeColor(colors, change.kind)},
                                 keyOf(change));
     row->setData(static_cast<int>(i), ChangeRole);
@@ -282,7 +282,7 @@ void ChangesModel::addFigures(const PipelineDifference& difference, const ThemeC
     addRow(*group,
            {.what = figureTitle(figure),
             .kind = percentText(figure),
-            .details = isSame ? base : QStringLiteral("%1 -> %2").arg(base, valueText(figure, figure.next)),
+            .details = isSame ? base : QStringLiteral("%1 → %2").arg(base, valueText(figure, figure.next)),
             .color = isSame ? colors.dimText : colors.text},
            QString());
   }

@@ -138,8 +138,8 @@ void ChangesPanel::refresh() {
   m_off->setVisible(!m_comparison.isOn());
   m_on->setVisible(m_comparison.isOn());
   const bool isSameFile = m_comparison.baseName() == m_session.pipeline().displayName();
-  m_title->setWholeText(isSameFile ? tr("%1: file -> this window").arg(m_session.pipeline().displayName())
-                                   : tr("%1 -> %2").arg(m_comparison.baseName(), m_session.pipeline().displayName()));
+  m_title->setWholeText(isSameFile ? tr("%1: file → this window").arg(m_session.pipeline().displayName())
+                                   : tr("%1 → %2").arg(m_comparison.baseName(), m_session.pipeline().displayName()));
   m_summary->setText(m_comparison.isComparing() && m_model->rowCount() == 0 ? tr("Comparing...")
                                                                             : comparisonText(*m_comparison.result()));
   fill();

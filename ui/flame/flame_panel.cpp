@@ -4,6 +4,7 @@
 
 #include "core/profile/timeline.h"
 #include "core/support/atomic_file.h"
+#include "ui/fusions/unplanned.h"
 #include "ui/runs/run_notes.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/file_choice.h"
@@ -52,6 +53,9 @@ FlamePanel::FlamePanel(Session& session, const Theme& theme, QWidget* parent)
   layout->addWidget(m_empty, 1);
   connect(&session.runner(), &Runner::finished, this, &FlamePanel::follow);
   connect(&session.pipeline(), &OpenPipeline::replaced, this, &FlamePanel::follow);
+  connect(&session.runner(), &Runner::runningChanged, this, [this] {
+    if (!m_session.results().lastRun()) follow();
+  });
   connect(&session.plan(), &LivePlan::analysisChanged, this, &FlamePanel::follow);
   connect(&session.pipeline(), &OpenPipeline::changed, this, &FlamePanel::refreshCaption);
   connect(&session.setup(), &RunSetup::passChanged, this, &FlamePanel::refreshCaption);
@@ -93,7 +97,8 @@ void FlamePanel::fillHead() {
 
 QString FlamePanel::emptyText() const {
   const auto& run = m_session.results().lastRun();
-  if (!run) return tr("No measurements yet. Press Run (Ctrl+Enter) to see where the time goes.");
+  if (!run)
+    return whileUnmeasured(m_session, tr("No measurements yet. Press Run (Ctrl+Enter) to see where the time goes."));
   if (!m_view->boxes().empty()) return {};
   if (m_filter && m_filter->isActive()) return tr("No step matches the filter. Remove a filter term.");
   const std::string reason = whyNoTimeline(run->record);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/fusions/suggestions_panel.h"
 
+#include "core/support/text.h"
 #include "ui/fusions/gain_text.h"
 #include "ui/fusions/unplanned.h"
 #include "ui/theme/format.h"
@@ -14,6 +15,9 @@
 #include <QScrollBar>
 
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <vector>
 
 namespace fuseline::ui {
 
@@ -29,11 +33,51 @@ QString headOf(SuggestionKind kind) {
              : SuggestionsPanel::tr("Changes behavior: results, inputs, or effects on the caller's tensors");
 }
 
+/// A figure that an edit changes, as a chip.
+struct Chip {
+  bool isLess = false;
+  QString text;
+};
+
+Chip chip(bool isLess, const QString& amount, const QString& what) {
+  return {isLess, (isLess ? QStringLiteral("−") : QStringLiteral("+")) + amount + u' ' + what};
+}
+
+std::vector<Chip> chipsOf(const Suggestion& suggestion) {
+  const PlanNeeds& before = suggestion.before;
+  const PlanNeeds& after = suggestion.after;
+  const Saving saving = suggestion.saving();
+  std::vector<Chip> chips;
+  const auto addBytes = [&](std::int64_t saved, const QString& what) {
+    if (saved != 0) chips.push_back(chip(saved > 0, toQt(formatBytes(std::abs(saved))), what));
+  };
+  const auto addFlops = [&](std::int64_t more, const QString& what) {
+    if (more != 0) chips.push_back(chip(more < 0, toQt(formatFlops(static_cast<double>(std::abs(more)))), what));
+  };
+  addBytes(saving.bytes, SuggestionsPanel::tr("traffic"));
+  if (saving.launches != 0)
+    chips.push_back(
+        chip(saving.launches > 0, QString::number(std::abs(saving.launches)),
+             std::abs(saving.launches) == 1 ? SuggestionsPanel::tr("launch") : SuggestionsPanel::tr("launches")));
+  addBytes(before.savedForBackwardBytes - after.savedForBackwardBytes, SuggestionsPanel::tr("kept for backward"));
+  addBytes(before.peakBytes - after.peakBytes, SuggestionsPanel::tr("peak memory"));
+  addFlops(after.quantizedFlops - before.quantizedFlops, SuggestionsPanel::tr("in 8 bits or fewer"));
+  addFlops(after.flops - before.flops, SuggestionsPanel::tr("in all"));
+  return chips;
+}
+
+/// The predicted time, then what is saved, then what it costs.
 QString effectsText(const Suggestion& suggestion, const DeviceModel& device) {
   QStringList texts;
-  for (const std::string& effect : effectsOf(suggestion, device))
-    texts.append(toQt(effect).replace(QStringLiteral(" us"), QStringLiteral(" µs")));
-  return texts.join(QStringLiteral(", "));
+  const std::optional<double> ns = predictedNs(suggestion.saving(), device);
+  if (ns && *ns > 0.0) texts.append(SuggestionsPanel::tr("−%1 predicted").arg(formatDurationNs(*ns)));
+  if (suggestion.fp8SavedUs > 0.0)
+    texts.append(SuggestionsPanel::tr("−%1 by 8-bit GEMMs (estimated for an H200)")
+                     .arg(formatDurationNs(1e3 * suggestion.fp8SavedUs)));
+  std::vector<Chip> chips = chipsOf(suggestion);
+  std::ranges::stable_partition(chips, &Chip::isLess);
+  for (const Chip& each : chips) texts.append(each.text);
+  return texts.join(QStringLiteral(" · "));
 }
 
 /// "forward + ForwardLinearEpilogue (fc1, act)", a line each.

@@ -35,6 +35,10 @@ QString unplannedText(const Session& session) { return whileWrong(session, trans
 
 QString unmeasurableText(const Session& session) { return whileWrong(session, translated("Fix %1 to measure.")); }
 
+QString whileUnmeasured(const Session& session, const QString& invitation) {
+  return session.runner().isRunning() ? translated("Measuring. Results appear here when the run ends.") : invitation;
+}
+
 QString whyNotRunnable(const Session& session) {
   if (session.plan().analysis()->isRunnable()) return QString();
   const std::vector<Diagnostic> errors = errorsOf(session);

@@ -12,6 +12,8 @@ namespace fuseline::ui {
 QString unplannedText(const Session& session);
 /// "Nothing can be measured while the pipeline has 1 error."; likewise.
 QString unmeasurableText(const Session& session);
+/// Text of a pane without results: `invitation`, or, during a run, that they will come.
+QString whileUnmeasured(const Session& session, const QString& invitation);
 /// "The pipeline cannot run: Symbol M is ..." and how many errors more; empty when it can. Without a link.
 QString whyNotRunnable(const Session& session);
 

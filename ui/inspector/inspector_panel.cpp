@@ -12,6 +12,7 @@
 
 #include <QHBoxLayout>
 #include <QLocale>
+#include <QScrollBar>
 
 #include <algorithm>
 #include <set>
@@ -107,6 +108,8 @@ void InspectorPanel::rebuild() {
   setWidget(m_page);
   joinTabOrder(*this, *m_page);
   m_page->refresh();
+  // There is no horizontal scroll bar: a narrower pane would cut the buttons at the right.
+  setMinimumWidth(m_page->minimumSizeHint().width() + verticalScrollBar()->sizeHint().width());
   focus.giveTo(*m_page);
 }
 

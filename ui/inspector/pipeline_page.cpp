@@ -82,7 +82,7 @@ PipelinePage::PipelinePage(Session& session, const Theme& theme, QWidget* parent
       m_theme(theme),
       m_structure(structureOf(session)),
       m_layout(new QVBoxLayout(this)) {
-  m_layout->setContentsMargins(12, 10, 12, 12);
+  m_layout->setContentsMargins(12, 10, 8, 12);
   m_layout->setSpacing(6);
   auto* title = new QLabel(tr("Pipeline"), this);
   title->setFont(scaledFont(1.25, QFont::DemiBold));
@@ -122,7 +122,7 @@ ExpressionEdit* PipelinePage::addEdit(QLayout* layout, const QString& name, std:
   auto* edit = new ExpressionEdit(this);
   edit->setAccessibleName(name);
   edit->setToolTip(name);
-  edit->setMinimumWidth(44);
+  edit->setMinimumWidth(36);
   layout->addWidget(edit);
   const auto refresher = [edit, read] { edit->setCommitted(read()); };
   connect(edit, &ExpressionEdit::committedText, this, [write, refresher](const QString& text) {
@@ -179,6 +179,7 @@ QHBoxLayout* PipelinePage::rowIn(QWidget& place) {
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(2);
   auto* fields = new QHBoxLayout;
+  fields->setSpacing(4);
   column->addLayout(fields);
   return fields;
 }

@@ -245,7 +245,7 @@ void NumericsPanel::refreshCaption() {
   if (!last) return refreshRecorded();
   const NumericsReport& report = last->report;
   const ErrorNumerics* worst = report.worst();
-  QStringList parts = {toQt(report.recipe).toHtmlEscaped()};
+  QStringList parts = {report.recipe == "None" ? tr("No quantization") : toQt(report.recipe).toHtmlEscaped()};
   if (worst)
     parts.append(tr("worst RMS error %1 (%2)").arg(formatError(worst->rmsRelative), toQt(worst->name).toHtmlEscaped()));
   const auto strong = [this](const QString& text) {

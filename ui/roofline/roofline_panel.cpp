@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/roofline/roofline_panel.h"
 
+#include "ui/fusions/unplanned.h"
 #include "ui/roofline/roofline_painter.h"
 #include "ui/runs/run_notes.h"
 #include "ui/theme/format.h"
@@ -199,6 +200,9 @@ RooflinePanel::RooflinePanel(Session& session, const Theme& theme, QWidget* pare
   layout->addWidget(m_empty, 1);
   connect(&session.runner(), &Runner::finished, this, &RooflinePanel::refresh);
   connect(&session.pipeline(), &OpenPipeline::replaced, this, &RooflinePanel::refresh);
+  connect(&session.runner(), &Runner::runningChanged, this, [this] {
+    if (!m_session.results().lastRun()) refresh();
+  });
   connect(&session.plan(), &LivePlan::analysisChanged, this, &RooflinePanel::refresh);
   connect(&session.pipeline(), &OpenPipeline::changed, this, &RooflinePanel::refreshCaption);
   connect(&session.setup(), &RunSetup::passChanged, this, &RooflinePanel::refreshCaption);
@@ -218,7 +222,9 @@ void RooflinePanel::setFilter(RunFilter& filter) {
 
 QString RooflinePanel::emptyText() const {
   const auto& run = m_session.results().lastRun();
-  if (!run) return tr("No measurements yet. Press Run (Ctrl+Enter) to compare each step with its roofline limit.");
+  if (!run)
+    return whileUnmeasured(
+        m_session, tr("No measurements yet. Press Run (Ctrl+Enter) to compare each step with its roofline limit."));
   if (!m_view->plot().dots.empty()) return {};
   if (m_filter && m_filter->isActive()) return tr("No step that matches the filter has FLOPs. Remove a filter term.");
   return run->record.settings.timesSteps()

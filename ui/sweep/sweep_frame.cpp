@@ -85,7 +85,7 @@ double SweepFrame::yOf(double value) const {
 QPointF SweepFrame::placeOf(const SweepDot& dot) const { return {xOf(dot.size), yOf(dot.value)}; }
 
 QString SweepFrame::valueText(double value) const {
-  return m_plot.isRatio() ? QStringLiteral("%1×").arg(axisNumber(value)) : formatDurationNs(value);
+  return m_plot.isRatio() ? QStringLiteral("%1×").arg(axisNumber(value)) : tickTime(value);
 }
 
 std::vector<double> SweepFrame::valueTicks() const {

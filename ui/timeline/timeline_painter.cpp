@@ -78,8 +78,7 @@ void TimelinePainter::paintRuler() {
   for (const double moment : m_picture.range.ticks(static_cast<int>(m_width / kPixelsPerTick))) {
     const double x = std::round(m_picture.range.xAt(moment, m_width));
     m_painter.drawText(QRectF(x + 4, top, kPixelsPerTick, TimelineStack::kRulerHeightPx),
-                       Qt::AlignVCenter | Qt::AlignLeft,
-                       moment == 0.0 ? QStringLiteral("0") : formatDurationNs(moment));
+                       Qt::AlignVCenter | Qt::AlignLeft, moment == 0.0 ? QStringLiteral("0") : tickTime(moment));
   }
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/timeline/timeline_panel.h"
 
+#include "ui/fusions/unplanned.h"
 #include "ui/runs/run_notes.h"
 #include "ui/theme/format.h"
 #include "ui/timeline/timeline_tracks_menu.h"
@@ -81,6 +82,9 @@ TimelinePanel::TimelinePanel(Session& session, const Theme& theme, bool isKept, 
   };
   connect(&session.runner(), &Runner::finished, this, followRuns);
   connect(&session.pipeline(), &OpenPipeline::replaced, this, followRuns);
+  connect(&session.runner(), &Runner::runningChanged, this, [this] {
+    if (!m_session.results().lastRun()) refresh();
+  });
   connect(&m_view->keys(), &TimelineKeys::findWanted, m_find, &TimelineFind::open);
   connect(&m_view->keys(), &TimelineKeys::pinWanted, this, &TimelinePanel::pin);
   connect(&session.plan(), &LivePlan::analysisChanged, this, &TimelinePanel::refresh);
@@ -225,7 +229,8 @@ void TimelinePanel::toggleSums() {
 
 QString TimelinePanel::emptyText() const {
   const auto& run = m_session.results().lastRun();
-  if (!run) return tr("No measurements yet. Press Run (Ctrl+Enter) to see when each step runs.");
+  if (!run)
+    return whileUnmeasured(m_session, tr("No measurements yet. Press Run (Ctrl+Enter) to see when each step runs."));
   const std::string reason = whyNoTimeline(run->record);
   if (reason.empty()) return {};
   return tr("This run has no timeline: %1. Press Run (Ctrl+Enter) to see when each step runs.").arg(toQt(reason));

@@ -101,7 +101,7 @@ class TimingsModel : public QAbstractItemModel {
   std::vector<Group> m_groups;
   std::vector<ComparedBaseline> m_comparisons;
   TimingsUnits m_units;
-  ColumnUnit m_fittingTime;  // the unit of the longest time
+  ColumnUnit m_fittingTime;  // in which steps have three digits
   std::optional<ColumnUnit> m_chosenTime;
   std::string m_endToEndLabel;
   double m_longestNs = 0;

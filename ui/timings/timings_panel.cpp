@@ -223,6 +223,7 @@ TimingsPanel::TimingsPanel(Session& session, const Theme& theme, bool isKept, QW
   connect(&session.selection(), &Selection::changed, this, &TimingsPanel::showSelection);
   connect(&theme, &Theme::changed, this, &TimingsPanel::refreshCaption);
   connect(&session.runner(), &Runner::runningChanged, this, &TimingsPanel::refreshRunAgain);
+  connect(&session.runner(), &Runner::runningChanged, this, &TimingsPanel::refreshEmpty);
   connect(&session.plan(), &LivePlan::analysisChanged, this, &TimingsPanel::refreshRunAgain);
   connect(&session.plan(), &LivePlan::analysisChanged, this, &TimingsPanel::refreshEmpty);
   connect(m_empty, &QLabel::linkActivated, &session, &Session::problemsWanted);
@@ -341,9 +342,10 @@ void TimingsPanel::refresh() {
 /// Run is usually the first command; if the pipeline cannot run, link to its errors.
 void TimingsPanel::refreshEmpty() {
   const QString whyNot = unmeasurableText(m_session);
-  m_empty->setText(whyNot.isEmpty() || m_session.plan().isAnalysing()
-                       ? tr("No measurements yet. Press Run (Ctrl+Enter) to measure the unfused and the fused plan.")
-                       : whyNot);
+  const QString invitation =
+      tr("No measurements yet. Press Run (Ctrl+Enter) to measure the unfused and the fused plan.");
+  const bool canRun = whyNot.isEmpty() || m_session.plan().isAnalysing();
+  m_empty->setText(whileUnmeasured(m_session, canRun ? invitation : whyNot));
 }
 
 /// Once for each pair of runs: with many steps it takes a while.
@@ -404,7 +406,11 @@ QString TimingsPanel::baselineText() const {
       others.append(QStringLiteral("%1 %2 → %3").arg(toQt(each.what), shownOf(each.base), shownOf(each.next)));
     else
       others.append(tr("another pipeline"));
-  return others.isEmpty() ? name : name + QStringLiteral(" · ") + others.join(QStringLiteral(", ")).toHtmlEscaped();
+  if (others.isEmpty()) return name;
+  constexpr qsizetype kMostListed = 2;
+  const QString text =
+      others.size() > kMostListed ? tr("%1 differences").arg(others.size()) : others.join(QStringLiteral(", "));
+  return name + QStringLiteral(" · ") + text.toHtmlEscaped();
 }
 
 void TimingsPanel::refreshCaption() {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/widgets/plot_painting.h"
 
+#include "ui/theme/format.h"
+
 #include <QFontMetricsF>
 
 #include <algorithm>
@@ -37,6 +39,13 @@ double plotTextHeight() { return QFontMetricsF(plotFont()).height(); }
 double plotTextWidth(const QString& text) { return QFontMetricsF(plotFont()).horizontalAdvance(text); }
 
 QString axisNumber(double value) { return QString::number(value, 'g', 6); }
+
+QString tickTime(double ns) {
+  const QString time = formatDurationNs(ns);
+  QString number = time.section(u' ', 0, 0);
+  while (number.contains(u'.') && (number.endsWith(u'0') || number.endsWith(u'.'))) number.chop(1);
+  return number + u' ' + time.section(u' ', 1);
+}
 
 QColor faded(QColor color, double alpha) {
   color.setAlphaF(static_cast<float>(alpha));

@@ -20,6 +20,8 @@ double plotTextHeight();
 double plotTextWidth(const QString& text);
 /// "0.001", "1e+06"
 QString axisNumber(double value);
+/// "1.5 ms": without the zeros of a measured time.
+QString tickTime(double ns);
 QColor faded(QColor color, double alpha);
 /// share: of a, 0 to 1; the rest is of b.
 QColor mixed(const QColor& a, const QColor& b, double share);

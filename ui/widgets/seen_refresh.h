@@ -19,7 +19,7 @@ class SeenRefresh : public QObject {
       std::function<bool()> isOutdated = [] { return false; });
 
   /// Refreshes at once, unless that is costly: then after a moment without other requests, so that edits do not wait
-  /// for panes, and if nothing of the pane can be seen in its window, when it is painted.
+  /// for panes, and if nothing of the pane can be seen in its window, when it comes into sight.
   void request();
 
  protected:
@@ -27,6 +27,7 @@ class SeenRefresh : public QObject {
 
  private:
   bool isSeen() const;
+  void followDock();
   void refreshIfBehind();
 
   QWidget& m_pane;
@@ -34,6 +35,7 @@ class SeenRefresh : public QObject {
   std::function<void()> m_refresh;
   std::function<bool()> m_isOutdated;
   bool m_isBehind = false;
+  QWidget* m_dock = nullptr;  // nullptr: not known yet
   QTimer m_pause;
 };
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/widgets/text_dialog.h"
 
+#include "ui/widgets/screen_room.h"
+
 #include <QClipboard>
 #include <QDialogButtonBox>
 #include <QGuiApplication>
@@ -19,7 +21,7 @@ constexpr QSize kSize = {620, 480};
 TextDialog::TextDialog(const QString& title, const QString& introduction, const QString& text, QWidget* parent)
     : QDialog(parent) {
   setWindowTitle(title);
-  resize(kSize);
+  resizeOnScreen(*this, kSize);
   auto* head = new QLabel(introduction, this);
   head->setWordWrap(true);
   head->setVisible(!introduction.isEmpty());

@@ -6,6 +6,7 @@
 #include "ui/library/op_search.h"
 #include "ui/theme/format.h"
 #include "ui/window/menu_commands.h"
+#include "ui/window/panes.h"
 
 #include <QAction>
 #include <QPointer>
@@ -71,7 +72,9 @@ void openCommandPalette(const QMenuBar& menus, QWidget* window) {
   auto* popup = new SearchPopup(
       QObject::tr("Find a command"), [commands](const QString& query) { return matching(commands, query); }, window);
   QObject::connect(popup, &SearchPopup::chosen, window, [commands](const QString& key) {
-    if (QAction* action = commands.at(key.toUInt()).action) action->trigger();
+    QAction* const action = commands.at(key.toUInt()).action;
+    if (auto* pane = qobject_cast<PaneToggle*>(action)) return pane->show();
+    if (action) action->trigger();
   });
   popup->openAt(window->mapToGlobal(QPoint((window->width() - kPopupWidthPx) / 2, kPopupTopPx)), kPopupWidthPx);
 }

@@ -42,7 +42,7 @@ void DeviceMemory::sayMissing() {
   QSettings settings;
   if (missing == settings.value(kMissingDevicesKey).toStringList()) return;
   settings.setValue(kMissingDevicesKey, missing);
-  if (!missing.isEmpty()) Q_EMIT message(missing.join(u'\n'));
+  if (!missing.isEmpty()) Q_EMIT message(missing.join(u' '));
 }
 
 }  // namespace fuseline::ui

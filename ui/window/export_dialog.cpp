@@ -6,6 +6,7 @@
 #include "ui/theme/format.h"
 #include "ui/widgets/file_choice.h"
 #include "ui/widgets/long_job.h"
+#include "ui/widgets/screen_room.h"
 
 #include <QClipboard>
 #include <QComboBox>
@@ -23,7 +24,7 @@ namespace fuseline::ui {
 ExportDialog::ExportDialog(Write write, QString path, QWidget* parent)
     : QDialog(parent), m_write(std::move(write)), m_path(std::move(path)) {
   setWindowTitle(tr("Export pipeline"));
-  resize(820, 620);
+  resizeOnScreen(*this, {820, 620});
   createRows();
   for (const PipelineExporter& exporter : pipelineExporters()) {
     m_formats->addItem(toQt(exporter.title));

@@ -4,6 +4,7 @@
 
 #include "core/document/guide.h"
 #include "ui/theme/format.h"
+#include "ui/widgets/screen_room.h"
 
 #include <QHBoxLayout>
 #include <QImage>
@@ -45,7 +46,7 @@ QTextBlock headingIn(const QTextDocument& document, const QString& heading) {
 GuideWindow::GuideWindow(QWidget* parent)
     : QDialog(parent), m_pages(new QListWidget(this)), m_text(new GuideText(this)), m_search(new QLineEdit(this)) {
   setWindowTitle(tr("Guide"));
-  resize(kSize);
+  resizeOnScreen(*this, kSize);
   for (const GuidePage& page : guidePages()) m_pages->addItem(toQt(page.title));
   m_pages->setFixedWidth(kListWidthPx);
   m_pages->setAccessibleName(tr("Pages"));

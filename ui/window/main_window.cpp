@@ -32,6 +32,7 @@
 #include "ui/tours/tour_bar.h"
 #include "ui/widgets/combo_accessible.h"
 #include "ui/widgets/file_choice.h"
+#include "ui/widgets/quiet_wheel.h"
 #include "ui/widgets/tab_icons.h"
 #include "ui/window/block_bar.h"
 #include "ui/window/block_commands.h"
@@ -77,7 +78,6 @@ namespace {
 constexpr auto kKeepRunsKey = "run/keepsRuns";
 constexpr auto kFoldersKey = "session/folders";
 constexpr auto kGeometryKey = "window/geometry";
-constexpr auto kStateKey = "window/state";
 constexpr int kPalettePauseMs = 500;  // after an edit of a large pipeline
 
 }  // namespace
@@ -85,6 +85,7 @@ constexpr int kPalettePauseMs = 500;  // after an edit of a large pipeline
 MainWindow::MainWindow(Session& session, Theme& theme, Persistence persistence, QWidget* parent)
     : QMainWindow(parent), m_session(session), m_theme(theme), m_persistence(persistence) {
   installComboAccessibility();
+  QuietWheel::install();
   setDockOptions(AnimatedDocks | AllowNestedDocks | AllowTabbedDocks);
   resize(1600, 1000);
   createCentre();
@@ -250,7 +251,7 @@ void MainWindow::connectSession() {
     showPane(QStringLiteral("problems"));
     m_panes->get<ProblemsPanel>().selectFirst();
   });
-  connect(m_devices, &DeviceMemory::message, this, [this](const QString& sentence) { showMessage(sentence); });
+  connect(m_devices, &DeviceMemory::message, m_status, &StatusLine::say);
   connect(m_runBar, &RunBar::refused, this, &MainWindow::showError);
   connect(&m_theme, &Theme::changed, this, &MainWindow::refreshOverflowIcons);
 }
@@ -326,7 +327,7 @@ void MainWindow::restoreLayout() {
   if (!restoreGeometry(settings.value(kGeometryKey).toByteArray()))
     resize(firstWindowSize(screen()->availableGeometry().size()));
   m_panes->restoreDefaultLayout();  // that of this height
-  m_panes->restoreLayout(settings.value(kStateKey).toByteArray());
+  m_workspaces->restoreLast();
   setFileFolders(*this, settings.value(kFoldersKey).toMap());
 }
 
@@ -434,7 +435,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
   if (m_persistence == Persistence::Settings) {
     QSettings settings;
     settings.setValue(kGeometryKey, saveGeometry());
-    settings.setValue(kStateKey, m_panes->layout());
+    m_workspaces->keep();
     settings.setValue(kFoldersKey, fileFolders(*this));
     m_start->remember(m_session.pipeline().path());
     m_viewMemory->remember();

@@ -22,7 +22,7 @@ constexpr int kRoomyPlanHeightPx = 150;
 constexpr int kRoomyTimingsHeightPx = 335;
 constexpr int kPaletteWidthPx = 194;
 constexpr int kInspectorWidthPx = 356;
-constexpr int kNarrowInspectorPx = 290;  // where the canvas needs the rest
+constexpr int kNarrowInspectorPx = 300;  // where the canvas needs the rest
 constexpr int kNarrowWindowPx = 1200;
 constexpr int kInspectorHeightPx = 430;
 constexpr int kWhyNotHeightPx = 470;
@@ -66,11 +66,13 @@ QKeySequence Panes::keysOf(const QString& id) const { return std::ranges::find(m
 
 QDockWidget& Panes::dock(const QString& id) const { return *m_docks[ids().indexOf(id)]; }
 
-QList<QAction*> Panes::toggles() const {
+QList<QAction*> Panes::toggles() {
   QList<QAction*> actions;
-  for (const QDockWidget* dock : m_docks) actions.append(dock->toggleViewAction());
+  for (const PaneRow& row : m_rows) actions.append(new PaneToggle(*this, row.id, row.title));
   return actions;
 }
+
+bool Panes::isInFront(const QString& id) const { return isInSight(*m_panes[ids().indexOf(id)]); }
 
 bool Panes::show(const QString& id) {
   if (!ids().contains(id)) return false;
@@ -185,6 +187,24 @@ void Panes::focus(QWidget& pane) {
   pane.activateWindow();  // it may float
   firstInPane(pane).setFocus(Qt::ShortcutFocusReason);
   m_ring->showAround(pane);
+}
+
+// ---------------------------------------------------------------------------------------------------------- commands
+
+PaneToggle::PaneToggle(Panes& panes, const QString& id, const QString& title)
+    : QAction(title, &panes), m_panes(panes), m_id(id) {
+  setCheckable(true);
+  const QAction& isOpen = *panes.dock(id).toggleViewAction();
+  setChecked(isOpen.isChecked());
+  connect(&isOpen, &QAction::toggled, this, &QAction::setChecked);
+  connect(this, &QAction::triggered, this, &PaneToggle::toggle);
+}
+
+void PaneToggle::show() { m_panes.goTo(m_id); }
+
+void PaneToggle::toggle() {
+  m_panes.isInFront(m_id) ? void(m_panes.dock(m_id).close()) : show();
+  setChecked(m_panes.dock(m_id).toggleViewAction()->isChecked());
 }
 
 }  // namespace fuseline::ui

@@ -31,8 +31,8 @@ class Panes : public QObject {
   QStringList ids() const;
   QKeySequence keysOf(const QString& id) const;
   QDockWidget& dock(const QString& id) const;
-  /// Those that show and hide a pane, in the order of the catalog.
-  QList<QAction*> toggles() const;
+  /// Makes those that show and hide a pane, in the order of the catalog.
+  QList<QAction*> toggles();
 
   /// Brings it to the front. False: there is none of this id.
   bool show(const QString& id);
@@ -44,6 +44,7 @@ class Panes : public QObject {
   void showAllBut(const QStringList& hidden, const QString& front);
   /// Moves these to tabs right of `left`, the first one in front. Both get this share of the window's height.
   void moveBeside(const QStringList& ids, const QString& left, double heightShare);
+  bool isInFront(const QString& id) const;
   bool isInSight(QWidget& pane) const { return visible().contains(&pane); }
   /// Moves the keyboard focus by `step` panes. Tab belongs to the canvas, so panes have their own key, as in other
   /// editors.
@@ -79,5 +80,22 @@ Panel& Panes::get() const {
   Q_ASSERT(found);
   return *found;
 }
+
+/// The menu's command of a pane: brings it to the front, also from behind another tab, or closes it where it is there.
+class PaneToggle : public QAction {
+  Q_OBJECT
+
+ public:
+  PaneToggle(Panes& panes, const QString& id, const QString& title);
+
+  /// Never closes it.
+  void show();
+
+ private:
+  void toggle();
+
+  Panes& m_panes;
+  QString m_id;
+};
 
 }  // namespace fuseline::ui

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/window/shortcuts_dialog.h"
 
+#include "ui/widgets/screen_room.h"
 #include "ui/window/help.h"
 
 #include <QDialogButtonBox>
@@ -37,7 +38,7 @@ ShortcutsDialog::ShortcutsDialog(Shortcuts& shortcuts, QWidget* parent)
       m_assign(new QPushButton(tr("Assign"), this)),
       m_reset(new QPushButton(tr("Reset"), this)) {
   setWindowTitle(tr("Keyboard shortcuts"));
-  resize(kDialogSize);
+  resizeOnScreen(*this, kDialogSize);
   auto* panes = new QTextBrowser(this);
   panes->setAccessibleName(tr("Keys of the panes"));
   panes->setHtml(paneKeys());

@@ -32,6 +32,9 @@ StatusLine::StatusLine(QStatusBar& bar, GraphView& view, Panes& panes, QWidget& 
   connect(&view.session().setup(), &RunSetup::runTargetChanged, this, &StatusLine::showDevice);
   showDevice();
   connect(&view.graph(), &GraphScene::hint, this, &StatusLine::setHint);
+  connect(&view.session().pipeline(), &OpenPipeline::changed, this, &StatusLine::forgetHint);
+  connect(&view.graph().scope(), &CanvasScope::selectionChanged, this, &StatusLine::forgetHint);
+  connect(&view.session().runner(), &Runner::started, this, &StatusLine::forgetHint);
   connect(&view, &GraphView::zoomChanged, this,
           [this](double factor) { m_zoom->setText(tr("%1 %").arg(qRound(factor * 100))); });
   connect(&panes.get<ProblemsPanel>(), &ProblemsPanel::countsChanged, this, &StatusLine::showProblems);
@@ -52,6 +55,9 @@ void StatusLine::setHint(const QString& sentence) {
   if (!sentence.isEmpty()) m_bar.clearMessage();  // which would cover it
   m_hint->setText(sentence);
 }
+
+/// It was about what the user had tried before.
+void StatusLine::forgetHint() { m_hint->clear(); }
 
 void StatusLine::say(const QString& sentence) { m_bar.showMessage(sentence, kSayingMs); }
 

@@ -21,13 +21,14 @@ class StatusLine : public QObject {
   /// progress: of runs. All of them live as long as the bar does.
   StatusLine(QStatusBar& bar, GraphView& view, Panes& panes, QWidget& progress);
 
-  /// Until the next one; empty: none.
+  /// Until the next one, an edit, another selection or a run; empty: none.
   void setHint(const QString& sentence);
   /// For some seconds, over the hint.
   void say(const QString& sentence);
 
  private:
   QToolButton* addButton(const QString& text, const QString& tip, std::function<void()> run);
+  void forgetHint();
   void showNextZoom();
   void showSelected();
   void showDevice();

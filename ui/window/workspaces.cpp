@@ -39,7 +39,8 @@ Workspaces::Workspaces(Panes& panes, bool isKept, QObject* parent)
   for (QAction* choice : m_choices->actions()) choice->setChecked(choice->data().toString() == m_current);
 }
 
-void Workspaces::keep() const {
+void Workspaces::keep() {
+  m_layouts.insert(m_current, m_panes.layout());
   if (!m_isKept) return;
   QVariantMap layouts;
   for (auto layout = m_layouts.cbegin(); layout != m_layouts.cend(); ++layout) layouts[layout.key()] = layout.value();
@@ -48,7 +49,6 @@ void Workspaces::keep() const {
   settings.setValue(QString::fromLatin1(kLayoutsKey), layouts);
 }
 
-/// The window restores the arrangement of the current one itself.
 void Workspaces::load() {
   const QSettings settings;
   const QVariantMap layouts = settings.value(QString::fromLatin1(kLayoutsKey)).toMap();
@@ -77,6 +77,10 @@ void Workspaces::keepRoomForMark(QAction& choice, QWidget& button) {
 }
 
 QString Workspaces::markedText() { return tr("Profile •"); }
+
+void Workspaces::restoreLast() {
+  if (m_layouts.contains(m_current)) m_panes.restoreLayout(m_layouts.value(m_current));
+}
 
 QToolBar* Workspaces::makeBar(QWidget* parent) const {
   auto* bar = new QToolBar(tr("Workspaces"), parent);

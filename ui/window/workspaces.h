@@ -23,6 +23,10 @@ class Workspaces : public QObject {
 
   QToolBar* makeBar(QWidget* parent) const;
   void addTo(QMenu& menu) const;
+  /// The arrangement of the last window's workspace, if it was kept.
+  void restoreLast();
+  /// Keeps the arrangement of the current one.
+  void keep();
   /// Keeps the arrangement of the workspace that it leaves. id: "design", "explain", "profile" or "compare". False:
   /// there is none of this id.
   bool show(const QString& id);
@@ -43,13 +47,12 @@ class Workspaces : public QObject {
   static QString markedText();
   static void keepRoomForMark(QAction& choice, QWidget& button);
   void load();
-  void keep() const;
 
   Panes& m_panes;
   bool m_isKept;
   QActionGroup* m_choices;
   QString m_current;
-  QMap<QString, QByteArray> m_layouts;  // of workspaces that were left
+  QMap<QString, QByteArray> m_layouts;  // as they were left
 };
 
 }  // namespace fuseline::ui

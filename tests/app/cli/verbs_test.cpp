@@ -912,7 +912,7 @@ TEST(Compare, SetsTheNewRunBesideSeveral) {
   EXPECT_EQ(fuseline(all + " --report " + quoted(folder / "c.html")).exitCode, 2) << "it exists";
   EXPECT_EQ(fuseline(all + " --force --report " + quoted(folder / "c.html")).exitCode, 0);
   for (const char* part : {"b.fuserun, its own rules\n   rules: te -> all", "Against B: ", " gone.", "gone\n", "new\n",
-                           "  its own rules\n  a step (forward): of interest\n  fused, 1 us to 2 us: a gap"})
+                           "  its own rules\n  a step (forward): of interest\n  fused, 1.00 us to 2.00 us: a gap"})
     EXPECT_TRUE(has(shown.out, part)) << part << "\n" << shown.out;
   EXPECT_FALSE(has(shown.out, "Against A")) << "the same plan has no new steps";
   EXPECT_EQ(fuseline("compare " + other + " " + next + " --fail-if 'launches<+0%'").exitCode, 5);
@@ -1441,7 +1441,7 @@ TEST(Measured, PredictionsAreTimesOnlyWithABandwidth) {
   EXPECT_TRUE(has(fuseline(explain).out, "predicted to save 128 B and 1 launch"));
   // 128 B at 64 GB/s are 2 ns.
   const ProgramResult timed = fuseline(explain + " --bandwidth 64 --launch 3");
-  EXPECT_TRUE(has(timed.out, "predicted to save 3 us (128 B and 1 launch)")) << timed.out;
+  EXPECT_TRUE(has(timed.out, "predicted to save 3.00 us (128 B and 1 launch)")) << timed.out;
   EXPECT_EQ(fuseline(explain + " --launch 3").exitCode, 2);
 }
 

@@ -3,6 +3,8 @@
 #include "core/edit/fragments.h"
 
 #include "core/edit/block_edits.h"
+#include "core/edit/copy_place.h"
+#include "core/edit/view_grid.h"
 #include "tests/core/edit/edit_scene.h"
 #include "tests/core/edit/has_link.h"
 
@@ -37,6 +39,20 @@ TEST(Fragments, KeepsIncomingWiresOnRequest) {
   EXPECT_TRUE(hasLink(s.document(), "norm.y", "fc2.x"));
   EXPECT_TRUE(hasLink(s.document(), "fc2.y", "act2.x"));
   EXPECT_TRUE(hasLink(s.document(), "norm.y", "fc.x")) << "the original keeps its own";
+}
+
+TEST(Fragments, CopiesStandBelowOriginalsAndBelowEachOther) {
+  EditScene s;
+  ASSERT_TRUE(s.history.apply(MoveNode{"norm", Position{0, 0}}));
+  ASSERT_TRUE(s.history.apply(MoveNode{"fc", Position{200, 0}}));
+  const std::string text = copyFragment(s.document(), {"norm", "fc"});
+  for (int copy = 1; copy <= 2; ++copy) {
+    const auto pasted = pasteFragment(s.document(), text, offsetOfCopy(s.document(), text));
+    ASSERT_TRUE(pasted);
+    ASSERT_TRUE(appliesAndUndoes(s.history, pasted->edit));
+    for (const std::string& id : pasted->ids)
+      EXPECT_EQ(positionOf(s.document().pipeline(), id)->y, copy * kRowPitchPx) << id;
+  }
 }
 
 TEST(Fragments, LeavesOutIncomingWiresOfOtherPipelines) {

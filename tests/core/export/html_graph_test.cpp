@@ -49,9 +49,9 @@ TEST(ReportGraph, IsShadedByTheStepsOfTheRun) {
   const std::string page = htmlReportBeside(record, {}, inAColumn);
   const VariantRecord& fused = *record.variant("fused");
   ASSERT_EQ(fused.steps.size(), 9u);
-  EXPECT_NE(page.find("Shares are of the sum of all step medians, 45 us"), std::string::npos)
+  EXPECT_NE(page.find("Shares are of the sum of all step medians, 45.0 us"), std::string::npos)
       << page.substr(page.find("Shares are"), 80);
-  EXPECT_NE(page.find("<span>9 us (20 %)</span></p>"), std::string::npos);
+  EXPECT_NE(page.find("<span>9.00 us (20 %)</span></p>"), std::string::npos);
   for (const StepRecord& step : fused.steps)
     EXPECT_NE(page.find(hexOf(heatColor(step.samplesNs.front() / 9000.0))), std::string::npos) << step.name;
 }
@@ -65,7 +65,7 @@ TEST(ReportGraph, OpsOfSeveralStepsHaveTheirSum) {
   again.samplesNs = {3000.0};
   steps.push_back(again);
   const std::string page = htmlReportBeside(record, {}, inAColumn);
-  EXPECT_NE(page.find(">5 us · 10 %</text>"), std::string::npos) << "2 us and 3 us, of 48 us";
+  EXPECT_NE(page.find(">5.00 us · 10 %</text>"), std::string::npos) << "2 us and 3 us, of 48 us";
 }
 
 TEST(ReportGraph, FramesOfOneOpAreOne) {

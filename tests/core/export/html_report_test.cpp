@@ -98,8 +98,8 @@ TEST(HtmlReport, ListsNotesOnTheTimeline) {
   record.stretchNotes = {{.variant = "fused", .startNs = 1000.0, .endNs = 2000.0, .text = "waits <here>"}};
   const std::string shown = withoutScripts(exported("html", record));
   EXPECT_EQ(count(shown, "<h2>Notes on the timeline</h2>"), 1u);
-  EXPECT_EQ(count(shown, "fused, 1 us to 2 us: waits &lt;here&gt;"), 1u);
-  EXPECT_EQ(count(exported("markdown", record), "- `fused, 1 us to 2 us: waits <here>`"), 1u);
+  EXPECT_EQ(count(shown, "fused, 1.00 us to 2.00 us: waits &lt;here&gt;"), 1u);
+  EXPECT_EQ(count(exported("markdown", record), "- `fused, 1.00 us to 2.00 us: waits <here>`"), 1u);
 }
 
 TEST(HtmlReport, SetsTheRunBesideOthers) {

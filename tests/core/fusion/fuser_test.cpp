@@ -787,7 +787,7 @@ TEST(FuserGain, WhatWasMeasuredAsSlowerIsNotChosen) {
   ASSERT_NE(attempt, nullptr);
   EXPECT_EQ(attempt->outcome, Outcome::MeasuredSlower);
   EXPECT_EQ(attempt->explanation,
-            "It was predicted to save 512 B and 1 launch but measured to lose 1.5 us (0.90x, 95 % interval 0.89 to "
+            "It was predicted to save 512 B and 1 launch but measured to lose 1.50 us (0.90x, 95 % interval 0.89 to "
             "0.91) on a test device. It is used only on request.");
   EXPECT_EQ(requestFor(graph, *attempt), "ForwardElementwiseChain@act");
 }

@@ -19,14 +19,14 @@ TEST(PredictedNs, NeedsAMeasuredDevice) { EXPECT_FALSE(predictedNs({.bytes = 800
 TEST(GainText, SaysTimesOnlyWhereADeviceWasMeasured) {
   EXPECT_EQ(gainText({.bytes = 8192, .launches = 2}, nullptr, {}), "predicted to save 8 KiB and 2 launches");
   EXPECT_EQ(gainText({.bytes = 8000, .launches = 2}, nullptr, kDevice),
-            "predicted to save 10 us (7.81 KiB and 2 launches)");
+            "predicted to save 10.0 us (7.81 KiB and 2 launches)");
 }
 
 TEST(GainText, AFigureStandsBesideTheEstimate) {
   const MeasuredGain slower{
       .gainNs = -2500, .speedup = 0.9, .speedupLow = 0.88, .speedupHigh = 0.92, .device = "a test device"};
   EXPECT_EQ(gainText({.bytes = 8192}, &slower, kDevice),
-            "predicted to save 4.1 us (8 KiB) but measured to lose 2.5 us (0.90x, 95 % interval 0.88 to 0.92) on a "
+            "predicted to save 4.10 us (8 KiB) but measured to lose 2.50 us (0.90x, 95 % interval 0.88 to 0.92) on a "
             "test device");
 }
 

@@ -49,6 +49,21 @@ TEST(CompareVariants, PutsTheBasicOpsBeneathTheirFusion) {
   EXPECT_EQ(comparison.rows[3].depth, 0);
 }
 
+TEST(UnitsOf, StepsHaveThreeDigitsWhateverTheTotalIs) {
+  const auto unitOf = [](std::vector<double> stepsNs, double totalNs) {
+    RunRecord record;
+    record.variants.push_back({.name = "fused", .endToEndNs = {totalNs}});
+    for (std::size_t i = 0; i < stepsNs.size(); ++i)
+      record.variants.back().steps.push_back(step("s" + std::to_string(i), {"a"}, 1, {stepsNs[i]}));
+    return std::string(unitsOf(compareVariants(record)).time.name);
+  };
+  EXPECT_EQ(unitOf({32e6, 188e6, 500e6}, 1.04e9), "ms");
+  EXPECT_EQ(unitOf({14e3, 40e3, 900e3}, 2.2e6), "us");
+  EXPECT_EQ(unitOf({14e3, 1.4e6, 2e6}, 3.5e6), "us") << "0.014 ms would have two digits";
+  EXPECT_EQ(unitOf({2e3, 1.5e9, 2e9}, 4e9), "ms") << "one unit smaller at most";
+  EXPECT_EQ(unitOf({}, 3e6), "ms") << "without steps it is that of the total";
+}
+
 TEST(CompareVariants, KeepsTheStepsOfOneOpApart) {
   RunRecord record;
   for (const char* variant : {"unfused", "fused"})

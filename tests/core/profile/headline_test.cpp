@@ -28,7 +28,12 @@ TEST(Headline, SaysWhatBothPlansTookAndHowSureTheRatioIs) {
 TEST(Headline, MakesNoClaimOfAFewRounds) {
   const std::string text = headline(row(480, 400, {.median = 1.2, .low = 1.2, .high = 1.2}, 3));
   EXPECT_NE(text.find("3 rounds; at least 6 are needed"), std::string::npos) << text;
-  EXPECT_EQ(headlineCaveat(row(480, 515, {.median = 1.2, .low = 1.2, .high = 1.2}, 3)), "");
+  EXPECT_EQ(headlineCaveat(row(480, 400, {.median = 1.2, .low = 1.2, .high = 1.2}, 3)), "");
+}
+
+TEST(Headline, OfAFewRoundsSaysWhereTheMediansContradictTheRatio) {
+  const std::string caveat = headlineCaveat(row(768, 723, {.median = 0.90, .low = 0.90, .high = 0.90}, 5));
+  EXPECT_NE(caveat.find("medians is 1.06x: 5 rounds are too few"), std::string::npos) << caveat;
 }
 
 TEST(Headline, IsEmptyForOnePlan) {

@@ -94,13 +94,13 @@ TEST(RunRecord, IsTheSameAfterJson) {
 
 TEST(RunRecord, SaysWhatComesBeforeTheRounds) {
   RunRecord record = fullRecord();
-  EXPECT_EQ(firstRunText(record), "Setup took 2.5 ms fused, and the first run 1.25 ms; it is not counted.");
+  EXPECT_EQ(firstRunText(record), "Setup took 2.50 ms fused, and the first run 1.25 ms; it is not counted.");
   record.variants.push_back(record.variants.front());
   record.variants.front().name = "unfused";
   EXPECT_EQ(firstRunText(record),
-            "Setup took 2.5 ms unfused and 2.5 ms fused, and the first run 1.25 ms and 1.25 ms; it is not counted.");
+            "Setup took 2.50 ms unfused and 2.50 ms fused, and the first run 1.25 ms and 1.25 ms; it is not counted.");
   for (VariantRecord& variant : record.variants) variant.firstRunNs = 0.0;
-  EXPECT_EQ(firstRunText(record), "Setup took 2.5 ms unfused and 2.5 ms fused; it is not counted.");
+  EXPECT_EQ(firstRunText(record), "Setup took 2.50 ms unfused and 2.50 ms fused; it is not counted.");
   for (VariantRecord& variant : record.variants) variant.preparationNs = 0.0;
   EXPECT_EQ(firstRunText(record), "");
   EXPECT_NE(cachesText(record), "");

@@ -80,7 +80,7 @@ TEST(StretchNotes, StandBesideFieldsOfOlderPrograms) {
 
 TEST(StretchNotes, AreALineForPeople) {
   EXPECT_EQ(stretchNoteLine(kNote), "fused, 12.3 us to 15.6 us: the copy waits");
-  EXPECT_EQ(stretchNoteLine({.startNs = 0, .endNs = 1e6, .text = "a"}), "all plans, 0 ns to 1 ms: a");
+  EXPECT_EQ(stretchNoteLine({.startNs = 0, .endNs = 1e6, .text = "a"}), "all plans, 0 ns to 1.00 ms: a");
 }
 
 }  // namespace

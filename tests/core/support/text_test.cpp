@@ -32,6 +32,15 @@ TEST(FormatBytes, HasAUnitForEverySize) {
   EXPECT_EQ(formatBytes(std::numeric_limits<std::int64_t>::max()), "8 EiB");
 }
 
+TEST(FormatDuration, KeepsThreeDigits) {
+  EXPECT_EQ(formatDuration(1e9), "1.00 s");
+  EXPECT_EQ(formatDuration(1.04e9), "1.04 s");
+  EXPECT_EQ(formatDuration(32.1e6), "32.1 ms");
+  EXPECT_EQ(formatDuration(99.96e3), "100 us");
+  EXPECT_EQ(formatDuration(12), "12 ns") << "counted in whole ones";
+  EXPECT_EQ(formatDuration(0), "0 ns");
+}
+
 TEST(Text, IsCutBetweenCharacters) {
   EXPECT_EQ(cutText("short", 5), "short");
   EXPECT_EQ(cutText("longer", 5), "longe...");

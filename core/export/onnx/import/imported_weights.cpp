@@ -11,9 +11,7 @@ namespace fuseline {
 void addWeights(ImportedPipeline& imported, const Graph& graph, const WeightFinder& source,
                 const OnnxImportOptions& options, const FoldedPlaces& places) {
   if (!options.takesWeights) {
-    imported.notes.emplace_back(
-        "Pipeline files contain no weights, so runs use random ones. To keep the model's: `fuseline import MODEL "
-        "--weights OUT.safetensors`, then --tensors OUT.safetensors.");
+    imported.notes.emplace_back("Weights are random, because a pipeline file contains none.");
     return;
   }
   Result<ReadWeights> read = readWeights(graph, source);
