@@ -5,19 +5,29 @@
 #include "core/ops/attention_form.h"
 #include "core/support/text.h"
 
+#include <algorithm>
+#include <vector>
+
 #include <fmt/format.h>
 
 namespace fuseline {
 
 namespace {
 
-/// Size of the scores that the mask keeps, in the dtype of the queries.
+/// Size of the matrices of scores that an attention would store, masked ones included, in the dtype of the queries.
 std::int64_t scoreBytes(const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
-  const AttentionForm form = attentionForm(node.attributes);
-  const std::int64_t flops = node.operation->flops(node.attributes, graph.inputSpecs(id)).forward;
-  const std::int64_t pairs = flops / (2 * (form.qkChannels + form.vChannels));
-  return saturatedProduct(pairs, sizeBytes(graph.inputSpecs(id).front().dtype));
+  const AttentionForm form = attentionForm(graph.node(id).attributes);
+  const std::vector<TensorSpec> inputs = graph.inputSpecs(id);
+  std::vector<Shape> shapes;
+  for (const TensorSpec& input : inputs) shapes.push_back(input.shape);
+  const Result<AttentionLayouts> layouts = attentionLayouts(form, shapes);
+  if (!layouts) return 0;  // the graph has inferred these shapes before
+  // Packed sequences count as equally long.
+  const bool isPacked = form.format == QkvFormat::Thd;
+  const std::int64_t sequences =
+      isPacked ? std::max<std::int64_t>(1, numSequences(inputs[static_cast<std::size_t>(form.cuSeqlensQSlot)])) : 1;
+  const std::int64_t rows = saturatedProduct(layouts->q.batch * form.heads, layouts->q.tokens);
+  return saturatedProduct(saturatedProduct(rows, layouts->k.tokens / sequences), sizeBytes(inputs.front().dtype));
 }
 
 /// Results of the op that are kept for itself only.

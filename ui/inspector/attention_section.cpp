@@ -8,6 +8,7 @@
 #include <QHBoxLayout>
 #include <QPainter>
 
+#include <algorithm>
 #include <vector>
 
 namespace fuseline::ui {
@@ -37,12 +38,15 @@ QString percentText(double share) {
 
 }  // namespace
 
-/// The query and the key in the middle of the cell.
+/// Later queries see no earlier keys, so the first and the last query of a cell tell what all of them see.
 bool AttentionMask::sees(int row, int column, int numCells) const {
-  const std::int64_t query = numQueries * (2 * row + 1) / (2 * numCells);
-  const std::int64_t key = numKeys * (2 * column + 1) / (2 * numCells);
-  const KeyRange range = form.keysOf(query, numQueries, numKeys);
-  return key >= range.first && key < range.last;
+  const auto firstIn = [numCells](int cell, std::int64_t size) { return size * cell / numCells; };
+  const auto lastIn = [&](int cell, std::int64_t size) {
+    return std::max(firstIn(cell, size), firstIn(cell + 1, size) - 1);
+  };
+  const std::int64_t first = form.keysOf(firstIn(row, numQueries), numQueries, numKeys).first;
+  const std::int64_t last = form.keysOf(lastIn(row, numQueries), numQueries, numKeys).last;
+  return first <= lastIn(column, numKeys) && firstIn(column, numKeys) < last && first < last;
 }
 
 std::optional<AttentionMask> attentionMask(const Graph& graph, const std::string& op) {
@@ -83,7 +87,7 @@ QString attentionWords(const AttentionMask& mask) {
 
 MaskPicture::MaskPicture(const Theme& theme, QWidget* parent) : QWidget(parent), m_theme(theme) {
   setFixedSize(kCells * kCellPx + 1, kCells * kCellPx + 1);
-  setToolTip(tr("Queries from top to bottom, keys from left to right; a filled cell is computed"));
+  setToolTip(tr("Queries from top to bottom, keys from left to right; a filled cell has pairs that are attended"));
 }
 
 void MaskPicture::setMask(const AttentionMask& mask) {

@@ -23,7 +23,7 @@ struct AttentionMask {
   bool isPadded = false;     // the ends of sequences are inputs
   bool isArbitrary = false;  // the mask is an input
 
-  /// Whether a query in a cell of an n by n picture sees a key there.
+  /// Whether any query in a cell of an n by n picture sees any key there.
   bool sees(int row, int column, int numCells) const;
 };
 /// The mask of an op of the document. Nothing: it is no attention, or its tensors are not known yet.

@@ -198,6 +198,8 @@ void OpPage::createFields() {
     m_layout->addWidget(wrappedLabel(toQt(op->attributes.dump(2)), this));
     return;
   }
+  m_attention = new AttentionSection(m_session, m_theme, m_opId, this);
+  m_layout->addWidget(m_attention);
   for (const AttributeSpec& spec : operation->attributes) {
     auto* field = new AttributeField(m_session, m_theme, {m_opId}, spec, this);
     m_fields.push_back(field);
@@ -205,8 +207,6 @@ void OpPage::createFields() {
   }
   m_gemms = new GemmSection(m_session, {m_opId}, this);
   m_layout->addWidget(m_gemms);
-  m_attention = new AttentionSection(m_session, m_theme, m_opId, this);
-  m_layout->addWidget(m_attention);
   const std::string block(blockNameOf(*op));
   if (block.empty()) return;
   m_inside = new BlockSection(m_session, m_theme, block, this);

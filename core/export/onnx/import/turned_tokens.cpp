@@ -19,7 +19,7 @@ namespace fuseline {
 namespace {
 
 /// How a tensor stands while its layer is turned.
-struct Turned {
+struct TurnedTensor {
   bool isFlat = false;         // [tokens, ..], of both axes together
   std::set<std::string> from;  // outputs of the transposes that it comes from
 };
@@ -102,7 +102,7 @@ class TurningTokens {
     m_ends.insert(out(transpose));
   }
 
-  void refuse(const Turned& turned) { m_refused.insert(turned.from.begin(), turned.from.end()); }
+  void refuse(const TurnedTensor& turned) { m_refused.insert(turned.from.begin(), turned.from.end()); }
   /// True: again, without those that were refused.
   bool refuse() {
     m_never.insert(m_refused.begin(), m_refused.end());
@@ -110,7 +110,7 @@ class TurningTokens {
   }
 
   void turn(const ImportedOperation& operation) {
-    std::optional<Turned> common;
+    std::optional<TurnedTensor> common;
     bool isMixed = false;
     for (const auto& [port, tensor] : operation.found.inputs) {
       const auto found = m_turned.find(source(tensor));
@@ -132,7 +132,7 @@ class TurningTokens {
     return found.operation != "DotProductAttention" || isTokenInput(port);
   }
 
-  bool mayTurn(const ImportedOperation& operation, const Turned& turned) const {
+  bool mayTurn(const ImportedOperation& operation, const TurnedTensor& turned) const {
     const FoundOperation& found = operation.found;
     if (found.operation == "DotProductAttention")
       return !turned.isFlat && found.attributes.value("qkv_format", "") == "sbhd";
@@ -140,7 +140,7 @@ class TurningTokens {
   }
 
   /// Both first axes become one, or are two again.
-  bool mayReshape(const FoundOperation& found, const Turned& turned) const {
+  bool mayReshape(const FoundOperation& found, const TurnedTensor& turned) const {
     const Json shape = found.attributes.value("shape", Json::array());
     const std::vector<std::string> before = extentsOf(turned.from.empty() ? "" : *turned.from.begin());
     if (shape.size() != (turned.isFlat ? 3U : 2U) || before.size() != 3) return false;
@@ -189,8 +189,8 @@ class TurningTokens {
   std::set<std::string> m_readByOthers;
   std::set<std::string> m_never;  // outputs of transposes whose layers stay as they are
   // Of one walk.
-  std::map<std::string, Turned> m_turned;  // by tensor
-  std::set<std::string> m_ends;            // outputs of transposes at the end of layers
+  std::map<std::string, TurnedTensor> m_turned;  // by tensor
+  std::set<std::string> m_ends;                  // outputs of transposes at the end of layers
   std::set<std::string> m_refused;
 };
 
