@@ -163,7 +163,7 @@ Result<std::unique_ptr<Kernel>> compileSplitRotary(const CompileRequest& request
   if (!copies) return copies.error();
   parts.copies = std::move(*copies);
   SplitRotaryTask& task = parts.task;
-  task.rows = packed.rows();
+  task.rows = packed.numElements() / std::max<std::int64_t>(found.width, 1);
   task.width = found.width;
   task.element = elementOf(packed.dtype);
   task.isBackward = !isForward;
@@ -187,18 +187,6 @@ Result<std::unique_ptr<Kernel>> compileSplitRotary(const CompileRequest& request
   return std::unique_ptr<Kernel>(std::make_unique<SplitRotaryKernel>(std::move(parts), request.device));
 }
 
-/// Columnwise tensors would need tiles of rows.
-Verdict canQuantizeParts(const KernelQuery& query) {
-  const std::size_t numParts = splitRotary(query.graph, query.members).parts.size();
-  if (numParts > SplitRotaryTask::kMaxParts)
-    return Verdict::no(fmt::format("On a GPU this pass supports up to {} parts; the split has {}.",
-                                   SplitRotaryTask::kMaxParts, numParts));
-  const TensorQuantizers& quantizers = query.copies->quantizers;
-  const bool isOfTensor = quantizers.rowwise && quantizers.rowwise->scaling == Scaling::PerTensor;
-  if (query.copies->isAmaxOnly() || (isOfTensor && !quantizers.columnwise)) return Verdict::yes();
-  return Verdict::no("On a GPU this pass quantizes with one scale per tensor, for consumers of rows.");
-}
-
 namespace {
 
 Verdict supportsSplitRotary(const KernelQuery& query) {
@@ -218,6 +206,15 @@ Verdict supportsSplitRotary(const KernelQuery& query) {
 }
 
 }  // namespace
+
+/// Columnwise tensors would need tiles of rows.
+Verdict canQuantizeParts(const KernelQuery& query) {
+  if (const Verdict fits = supportsSplitRotary(query); !fits) return fits;
+  const TensorQuantizers& quantizers = query.copies->quantizers;
+  const bool isOfTensor = quantizers.rowwise && quantizers.rowwise->scaling == Scaling::PerTensor;
+  if (query.copies->isAmaxOnly() || (isOfTensor && !quantizers.columnwise)) return Verdict::yes();
+  return Verdict::no("On a GPU this pass quantizes with one scale per tensor, for consumers of rows.");
+}
 
 KernelDef split_rotary() {
   return {

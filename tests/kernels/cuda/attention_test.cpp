@@ -143,6 +143,23 @@ TEST_F(CudaAttention, OfFp8IsQuantizedByTheSplit) {
       }
 }
 
+/// Rotary embeddings quantize queries and keys; values take a pass after their GEMM.
+TEST_F(CudaAttention, OfFp8IsQuantizedByLinears) {
+  for (const char* const name : {"Float8CurrentScaling", "DelayedScaling"})
+    for (const bool hasBias : {false, true})
+      for (const bool hasHeads : {false, true}) {
+        const Graph graph =
+            chain(DType::BF16, {48, 16}, fp8AttentionOfLinears(hasBias, true, hasHeads), fp8Attention(name));
+        const std::shared_ptr<Backend> backend = *cudaTestBackend();
+        const FusionReport report = fusedFor(graph, backend);
+        ASSERT_TRUE(isQuantizedByProducer(graph, report, "attention")) << toTree(graph, report);
+        const FusionReport apart = withoutFusedOperandsOf(graph, report, "attention");
+        EXPECT_EQ(firstDifference(runPlan(graph, report, backend), runPlan(graph, apart, backend), 0.0), "")
+            << name << (hasHeads ? ", heads" : "") << (hasBias ? ", with a bias" : "");
+        EXPECT_EQ(statesOfQuantizers(graph, report, backend), statesOfQuantizers(graph, apart, backend));
+      }
+}
+
 /// Where cuDNN writes bf16 from FP8: Blackwell, and the harness.
 TEST_F(CudaAttention, Fp8AsOneGraphIsLikeTheReference) {
   using List = std::vector<std::int64_t>;
