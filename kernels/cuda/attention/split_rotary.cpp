@@ -1,6 +1,6 @@
 // Kernel "split_rotary": a Split and the rotary embeddings of its parts in one launch, perhaps after a bias; backward
-// gathers the parts' gradients. Sums of sequence lengths and start positions are data: the host checks them in the
-// first run.
+// gathers the parts' gradients, and sums their rows for the bias. The host checks sums of sequence lengths and start
+// positions in the first run.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/split_rotary.h"
 
@@ -13,6 +13,7 @@
 #include "kernels/cuda/elementwise/elementwise_program.h"
 #include "kernels/cuda/kernel_def.h"
 #include "kernels/cuda/quantize/step_copies.h"
+#include "kernels/cuda/support/workspace.h"
 
 #include <algorithm>
 #include <optional>
@@ -42,8 +43,8 @@ struct BoundColumns {
 };
 
 struct SplitRotaryParts {
-  SplitRotaryTask task;  // without pointers
-  Binding packed, bias;
+  SplitRotaryTask task;               // without pointers
+  Binding packed, bias;               // backward: their gradients
   std::vector<BoundColumns> columns;  // by part
   std::optional<StepCopies> copies;
 };
@@ -52,11 +53,15 @@ class SplitRotaryKernel final : public Kernel {
  public:
   SplitRotaryKernel(SplitRotaryParts parts, const DeviceContext& device) : m(std::move(parts)), m_device(device) {}
 
-  void run(Pointers pointers, std::byte*) override {
+  std::size_t workspaceBytes() const override {
+    return hasSums() ? workspacePart(static_cast<std::size_t>(numGroups() * m.task.width) * sizeof(float)) : 0;
+  }
+
+  void run(Pointers pointers, std::byte* workspace) override {
     checkOnce(pointers);
     SplitRotaryTask task = m.task;
     task.packed = m.packed.at(pointers);
-    task.bias = m.bias.at(pointers);
+    if (!task.isBackward) task.bias = m.bias.at(pointers);
     for (std::size_t i = 0; i < m.columns.size(); ++i) {
       const PartPositions& positions = m.columns[i].positions;
       RotaryColumns& columns = task.parts[i];
@@ -65,10 +70,16 @@ class SplitRotaryKernel final : public Kernel {
       columns.starts = countsAt(positions.starts, pointers);
     }
     if (m.copies) addCodes(pointers, task);
-    launchSplitRotary(task, m_device.stream);
+    if (!hasSums()) return launchSplitRotary(task, m_device.stream);
+    const SplitRotarySums sums{
+        .parts = reinterpret_cast<float*>(workspace), .groups = numGroups(), .biasGradient = m.bias.at(pointers)};
+    launchSplitRotary(task, sums, m_device.stream);
   }
 
  private:
+  bool hasSums() const { return m.task.isBackward && m.bias; }
+  int numGroups() const { return numSumGroups(m.task, m_device.numMultiprocessors); }
+
   /// Parts with one scale have one amax.
   void addCodes(Pointers pointers, SplitRotaryTask& task) const {
     if (m.copies->isAmaxOnly()) m.copies->clearedAmax(pointers, m_device);
@@ -156,9 +167,10 @@ Result<std::unique_ptr<Kernel>> compileSplitRotary(const CompileRequest& request
   const bool isForward = request.step.phase == Phase::Forward;
   const SplitRotary found = splitRotary(request.graph, request.step.nodes);
   const TensorSpec& packed = request.graph.spec(request.step.nodes.front(), OperandKind::Input, 0);
-  SplitRotaryParts parts{
-      .packed = findOperand(request, {0, isForward ? OperandKind::Input : OperandKind::GradInput, 0}),
-      .bias = isForward && found.hasBias() ? findOperand(request, {found.bias, OperandKind::Parameter, 0}) : Binding()};
+  SplitRotaryParts parts{.packed =
+                             findOperand(request, {0, isForward ? OperandKind::Input : OperandKind::GradInput, 0})};
+  if (found.hasBias())
+    parts.bias = findOperand(request, {found.bias, isForward ? OperandKind::Parameter : OperandKind::GradParameter, 0});
   Result<std::optional<StepCopies>> copies = StepCopies::ifAny(request);
   if (!copies) return copies.error();
   parts.copies = std::move(*copies);
@@ -191,8 +203,6 @@ namespace {
 
 Verdict supportsSplitRotary(const KernelQuery& query) {
   const SplitRotary found = splitRotary(query.graph, query.members);
-  if (found.hasBias() && query.phase == Phase::Backward)
-    return Verdict::no("On a GPU this pass does not compute the bias gradient, a sum over all rows.");
   if (found.parts.size() > SplitRotaryTask::kMaxParts)
     return Verdict::no(fmt::format("On a GPU this pass supports up to {} parts; the split has {}.",
                                    SplitRotaryTask::kMaxParts, found.parts.size()));

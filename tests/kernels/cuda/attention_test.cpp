@@ -97,6 +97,28 @@ TEST_F(CudaRotary, IsAsExactAtAMillionTokensAsAtTheFirst) {
             "");
 }
 
+/// Widths of several blocks, and of no whole packets; rows of several groups.
+TEST_F(CudaRotary, OfASplitSumsTheBiasGradient) {
+  for (const std::vector<std::int64_t>& sizes : {std::vector<std::int64_t>{2400, 16, 16}, {32, 16, 7}})
+    for (const DType dtype : kFloatTypes) {
+      const std::int64_t width = sizes[0] + sizes[1] + sizes[2];
+      const std::vector<Link> links = {link("Bias", "bias"), with(link("Split", "split"), "sizes", sizes),
+                                       rotaryOf("rope_q", "split.y"), rotaryOf("rope_k", "split.y1")};
+      const Graph graph = chain(dtype, {37, 1, width}, links, {.extraOutputs = {"rope_q.y", "split.y2"}});
+      const std::shared_ptr<Backend> backend = *cudaTestBackend();
+      const FusionReport report = fusedFor(graph, backend);
+      ASSERT_TRUE(std::ranges::any_of(report.backward, [](const FusedOperation& entry) {
+        return entry.isFused() && entry.rule->name == "BackwardBiasSplitRotary";
+      })) << toTree(graph, report);
+      const RunResults results = runPlan(graph, report, backend);
+      EXPECT_EQ(
+          firstDifference(results, runPlan(graph, unfused(graph), makeReferenceBackend()), toleranceOf(dtype).relative),
+          "")
+          << width << " columns in " << dtypeName(dtype);
+      EXPECT_EQ(results, runPlan(graph, report, backend));
+    }
+}
+
 class CudaAttention : public OnCuda {};
 
 /// The way that each step of a plan says it is computed.
