@@ -58,9 +58,9 @@ bool rotaryTakes(const Graph& graph, const Step& step, const OperandKey& key, st
   const NodeId rotary = step.nodes.back();
   const Result<TokenLayout> layout =
       rotaryLayout(rotaryForm(graph.node(rotary).attributes), graph.inputSpecs(rotary).front().shape);
-  if (!isRotated || !layout || !step.copies.empty()) return false;
+  if (!isRotated || !layout) return false;
   if (step.kernel == "norm_rotary") return isInput(key) && width == layout->heads * layout->channels;
-  return headsTake(layout->heads, layout->channels, width);
+  return step.copies.empty() && headsTake(layout->heads, layout->channels, width);
 }
 
 /// A copy reads and writes its parts by stride, and the repeated rows of Expand.

@@ -80,19 +80,10 @@ class SplitRotaryKernel final : public Kernel {
   bool hasSums() const { return m.task.isBackward && m.bias; }
   int numGroups() const { return numSumGroups(m.task, m_device.numMultiprocessors); }
 
-  /// Parts with one scale have one amax.
   void addCodes(Pointers pointers, SplitRotaryTask& task) const {
-    if (m.copies->isAmaxOnly()) m.copies->clearedAmax(pointers, m_device);
-    const device::QuantizedOutputs outputs = m.copies->at(pointers);
-    for (std::size_t i = 0; i < m.columns.size(); ++i) {
-      if (m.columns[i].copy < 0) continue;
-      const device::CopyPair& pair = outputs.pairs[m.columns[i].copy];
-      task.parts[i].codes = {.codes = pair.rowwise.codes,
-                             .inverse = static_cast<float*>(pair.rowwise.scales),
-                             .scale = pair.scale,
-                             .amax = pair.amax,
-                             .code = pair.rowwise.code};
-    }
+    const std::vector<RotaryCodes> codes = rotaryCodes(*m.copies, pointers, m_device);
+    for (std::size_t i = 0; i < m.columns.size(); ++i)
+      if (const int copy = m.columns[i].copy; copy >= 0) task.parts[i].codes = codes[static_cast<std::size_t>(copy)];
   }
 
   void checkOnce(Pointers pointers) {
@@ -217,9 +208,29 @@ Verdict supportsSplitRotary(const KernelQuery& query) {
 
 }  // namespace
 
+/// Works with one scale have one amax.
+std::vector<RotaryCodes> rotaryCodes(const StepCopies& copies, Pointers pointers, const DeviceContext& device) {
+  if (copies.isAmaxOnly()) copies.clearedAmax(pointers, device);
+  const device::QuantizedOutputs outputs = copies.at(pointers);
+  std::vector<RotaryCodes> codes;
+  for (int i = 0; i < outputs.numPairs; ++i) {
+    const device::CopyPair& pair = outputs.pairs[i];
+    codes.push_back({.codes = pair.rowwise.codes,
+                     .inverse = static_cast<float*>(pair.rowwise.scales),
+                     .scale = pair.scale,
+                     .amax = pair.amax,
+                     .code = pair.rowwise.code});
+  }
+  return codes;
+}
+
 /// Columnwise tensors would need tiles of rows.
 Verdict canQuantizeParts(const KernelQuery& query) {
   if (const Verdict fits = supportsSplitRotary(query); !fits) return fits;
+  return canQuantizeTokens(query);
+}
+
+Verdict canQuantizeTokens(const KernelQuery& query) {
   const TensorQuantizers& quantizers = query.copies->quantizers;
   const bool isOfTensor = quantizers.rowwise && quantizers.rowwise->scaling == Scaling::PerTensor;
   if (query.copies->isAmaxOnly() || (isOfTensor && !quantizers.columnwise)) return Verdict::yes();

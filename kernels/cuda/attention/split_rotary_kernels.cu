@@ -13,9 +13,8 @@
 
 #include <cuda_runtime.h>
 
-#include "kernels/cuda/device/amax.h"
-#include "kernels/cuda/device/code_tile.h"
 #include "kernels/cuda/device/rotary.h"
+#include "kernels/cuda/device/rotary_codes.h"
 
 namespace fuseline::cuda {
 
@@ -28,8 +27,6 @@ __device__ std::int64_t positionOfRow(const RotaryColumns& part, std::int64_t ro
   if (part.isTokenFirst) return positionOf(part, row % part.batch, row / part.batch);
   return positionOf(part, row / part.tokens, row % part.tokens);
 }
-
-__device__ bool isWanted(const RotaryCodes& codes) { return codes.codes || codes.amax; }
 
 /// Packets of a head, of two packets each if they turn with another one, and those of a part.
 template <int kVector>
@@ -45,46 +42,6 @@ __host__ __device__ std::int64_t numPackets(const RotaryColumns& part) {
   return part.width / part.channels * packetsOfHead<kVector>(part);
 }
 
-/// Quantizes the results that a thread stores, and finds their amax.
-template <Element kElement, int kVector>
-class RowPartCodes {
- public:
-  __device__ RowPartCodes(const RotaryCodes& task, std::int64_t firstElement) : m_task(task), m_first(firstElement) {}
-
-  __device__ void put(std::int64_t column, const float (&values)[kVector]) {
-    float stored[kVector];
-#pragma unroll
-    for (int v = 0; v < kVector; ++v) stored[v] = values[v];
-    roundTo(kElement, stored);
-#pragma unroll
-    for (int v = 0; v < kVector; ++v) m_largest = largerOf(fabsf(stored[v]), m_largest);
-    if (!m_task.codes) return;
-    std::uint8_t* const to = m_task.codes + m_first + column;
-    FUSELINE_WRITES(to, kVector);
-    if constexpr (kVector == kPatch) {
-      float multipliers[kPatch];
-      fill(*m_task.scale, multipliers);
-      *reinterpret_cast<CodePacket*>(to) = encodePacket(stored, multipliers, m_task.code);
-    } else {
-      *to = encode(stored[0] * *m_task.scale, m_task.code);
-    }
-  }
-
-  /// All threads of a warp call it.
-  __device__ void finish() const {
-    if (!m_task.amax) return;
-    float largest = m_largest;
-    for (int offset = kWarpLanes / 2; offset > 0; offset /= 2)
-      largest = largerOf(__shfl_xor_sync(0xffffffffu, largest, offset), largest);
-    raiseTo(m_task.amax, largest, static_cast<int>(threadIdx.x) % kWarpLanes);
-  }
-
- private:
-  const RotaryCodes& m_task;
-  std::int64_t m_first;
-  float m_largest = 0.0f;
-};
-
 /// One part of one row.
 template <Element kElement, int kVector>
 class PartOfRow {
@@ -93,11 +50,12 @@ class PartOfRow {
                        const float* sines)
       : m_task(task),
         m_part(part),
+        m_row(row),
         m_inPacked(row * task.width + part.first),
         m_inPart(row * part.rowStride),
         m_cosines(cosines),
         m_sines(sines),
-        m_codes(part.codes, row * part.width) {}
+        m_codes(part.codes) {}
 
   __device__ void run() {
     const std::int64_t packets = numPackets<kVector>(m_part);
@@ -135,7 +93,7 @@ class PartOfRow {
   template <class Function>
   __device__ void store(int which, std::int64_t column, const float (&values)[kVector], const Function& f) {
     f(which, column, values);
-    if (isWanted(m_part.codes)) m_codes.put(column, values);
+    if (isWanted(m_part.codes)) m_codes.put(m_row * m_part.width + column, values);
     void* const to = m_task.isBackward ? m_task.packed : m_part.data;
     if (to) storeElements<kElement, kVector>(to, (m_task.isBackward ? m_inPacked : m_inPart) + column, kVector, values);
   }
@@ -182,11 +140,12 @@ class PartOfRow {
 
   const SplitRotaryTask& m_task;
   const RotaryColumns& m_part;
+  std::int64_t m_row;
   std::int64_t m_inPacked;
   std::int64_t m_inPart;
   const float* m_cosines;
   const float* m_sines;
-  RowPartCodes<kElement, kVector> m_codes;
+  RotaryCodeWriter<kElement, kVector, RotaryCodes> m_codes;
 };
 
 /// By pair of the part; all threads of the block take part.

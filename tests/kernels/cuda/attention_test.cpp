@@ -170,14 +170,14 @@ TEST_F(CudaAttention, OfFp8IsQuantizedByLinears) {
   for (const char* const name : {"Float8CurrentScaling", "DelayedScaling"})
     for (const bool hasBias : {false, true})
       for (const bool hasHeads : {false, true}) {
-        const Graph graph =
-            chain(DType::BF16, {48, 16}, fp8AttentionOfLinears(hasBias, true, hasHeads), fp8Attention(name));
+        const LinearHeads heads{.hasBias = hasBias, .hasRotary = true, .hasHeads = hasHeads, .hasNorms = hasHeads};
+        const Graph graph = chain(DType::BF16, {48, 16}, fp8AttentionOfLinears(heads), fp8Attention(name));
         const std::shared_ptr<Backend> backend = *cudaTestBackend();
         const FusionReport report = fusedFor(graph, backend);
         ASSERT_TRUE(isQuantizedByProducer(graph, report, "attention")) << toTree(graph, report);
         const FusionReport apart = withoutFusedOperandsOf(graph, report, "attention");
         EXPECT_EQ(firstDifference(runPlan(graph, report, backend), runPlan(graph, apart, backend), 0.0), "")
-            << name << (hasHeads ? ", heads" : "") << (hasBias ? ", with a bias" : "");
+            << name << (hasHeads ? ", normalized heads" : "") << (hasBias ? ", with a bias" : "");
         EXPECT_EQ(statesOfQuantizers(graph, report, backend), statesOfQuantizers(graph, apart, backend));
       }
 }
@@ -355,7 +355,7 @@ TEST_F(CudaAttention, OnPackedSequencesIsLikeTheReference) {
         with(attentionOf(2, groups, {"split.y", "split.y1", "split.y2"}), "kv_channels", std::vector<std::int64_t>{16});
     attention = with(std::move(attention), "qkv_format", std::string("thd"));
     links.push_back(with(std::move(attention), "attn_mask_type", std::string("padding_causal")));
-    const Graph graph = chain(DType::BF16, {90, 16}, links);
+    const Graph graph = chain(DType::BF16, {40, 16}, links);
     const FusionReport report = fusedFor(graph, *cudaTestBackend());
     ASSERT_TRUE(std::ranges::any_of(report.forward, [](const FusedOperation& entry) {
       return entry.isFused() && entry.rule->name == "ForwardBackwardSplitAttention";
