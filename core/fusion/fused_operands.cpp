@@ -14,6 +14,7 @@
 #include <unordered_map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fuseline {
 
@@ -124,7 +125,8 @@ class FusedOperandPass {
     Reading root = reading;
     root.isShared = hasOtherReaders(root.value);
     if (m_options.book == RuleBook::Te) return root;
-    for (ValueId next = sourceOf(root.value); next >= 0; next = sourceOf(root.value)) {
+    const auto before = [&] { return sourceOf(root.value, isOfAttention(reading.operand)); };
+    for (ValueId next = before(); next >= 0; next = before()) {
       root.isShared |= hasOtherReaders(next) || isSummedOnTheWay(*entryOf(makerOf(root.value)));
       root.value = next;
     }
@@ -137,8 +139,9 @@ class FusedOperandPass {
     return m_phase == Phase::Forward && (value.uses.size() > 1 || value.isOutput || m_plainlySaved.contains(id));
   }
 
-  /// The value that this one is a view of, or the one with this value's gradient; -1: there is none.
-  ValueId sourceOf(ValueId id) const {
+  /// The value that this one is a view of, or the one with this value's gradient; -1: there is none. hasAnyShape:
+  /// scales do not depend on rows.
+  ValueId sourceOf(ValueId id, bool hasAnyShape) const {
     const NodeId maker = makerOf(id);
     if (maker < 0 || isSum(id)) return -1;
     const FusedOperation& entry = *entryOf(maker);
@@ -146,7 +149,8 @@ class FusedOperandPass {
     for (const ViewOperand& view : operandsOf(entry).views) {
       if (!isOf(id, entry, view.view) || view.source.kind != kind) continue;
       const ValueId source = valueOf(entry, view.source);
-      return m_graph.value(source).spec == m_graph.value(id).spec ? source : -1;
+      const TensorSpec &from = m_graph.value(source).spec, &to = m_graph.value(id).spec;
+      return from == to || (hasAnyShape && from.numElements() == to.numElements()) ? source : -1;
     }
     return -1;
   }
@@ -168,35 +172,51 @@ class FusedOperandPass {
     if (m_phase == Phase::Backward) std::ranges::reverse(match.nodes);
     if (!rule.chain[0].matches(match.node(0)) || !rule.chain[1].matches(match.node(1))) return;
     Attempt attempt{.rule = &rule, .nodes = match.nodes, .stepsMatched = 2, .outcome = Outcome::Fused};
-    attempt.saving = savingOf(rule, reading, maker);
-    if (!refuse(match, reading, maker, attempt)) take(reading, maker, attempt);
+    attempt.saving = savingOf(rule, reading);
+    if (!refuse(match, reading, attempt)) take(reading, attempt);
     m_report.attempts.push_back(std::move(attempt));
   }
 
-  void take(const Reading& reading, NodeId maker, Attempt& attempt) {
+  void take(const Reading& reading, Attempt& attempt) {
     const auto& [linear, type, slot] = reading.operand;
     const bool isAmaxOnly = attempt.rule->findsAmaxOnly;
     m_report.fusedOperands.push_back({linear, type, isAmaxOnly});
     m_isFused[static_cast<std::size_t>(linear)] = true;
-    m_taken.emplace(entryOf(maker), reading.value);
-    m_fusedReaders[reading.value].push_back(reading.operand);
-    const std::string& from = m_graph.node(maker).id;
+    std::vector<std::string> makers;
+    for (const Reading& part : partsOf(reading)) {
+      const NodeId maker = makerOf(part.value);
+      if (m_taken.emplace(entryOf(maker), part.value).second) makers.push_back(m_graph.node(maker).id);
+      m_fusedReaders[part.value].push_back(part.operand);
+    }
+    const std::string from =
+        makers.size() > 1 ? fmt::format("{}", fmt::join(makers, ", ")) : m_graph.node(makerOf(reading.value)).id;
     const std::string& to = m_graph.node(linear).id;
+    const char* const s = makers.size() > 1 ? "" : "s";
     attempt.explanation =
-        isAmaxOnly ? fmt::format("{} computes the amax with which {} quantizes its {}.", from, to, roleName(type))
-                   : fmt::format("{} writes the quantized GEMM operand of {}.", from, to);
+        isAmaxOnly
+            ? fmt::format("{} compute{} the amax with which {} quantizes its {}.", from, s, to, roleName(type))
+            : fmt::format("{} write{} the quantized GEMM operand{} of {}.", from, s, makers.size() > 1 ? "s" : "", to);
   }
 
   bool isAlreadyFused(const GemmOperand& operand) const { return m_isFused[static_cast<std::size_t>(operand.node)]; }
 
   const FusedOperation* entryOf(NodeId id) const { return m_entryOf[static_cast<std::size_t>(id)]; }
 
-  bool refuse(const Match& match, const Reading& reading, NodeId maker, Attempt& attempt) const {
-    return refuseSwitchedOff(match, attempt) || refuseBorder(match, attempt) || refuseCondition(match, attempt) ||
-           refuseApart(reading, maker, attempt) || refuseSum(reading, attempt) ||
-           refuseOutsideBook(reading, maker, attempt) || refuseHighPrecision(maker, attempt) ||
-           refuseView(reading, maker, attempt) || refuseSecond(reading, maker, attempt) ||
-           refuseKernel(reading, maker, attempt);
+  bool refuse(const Match& match, const Reading& reading, Attempt& attempt) const {
+    const std::vector<Reading> parts = partsOf(reading);
+    const auto isBehindBorder = [&](const Reading& part) {
+      const NodeId maker = makerOf(part.value);
+      return maker >= 0 && refuseBorder(maker, part.operand.node, attempt);
+    };
+    if (refuseSwitchedOff(match, attempt) || std::ranges::any_of(parts, isBehindBorder) ||
+        refuseCondition(match, attempt) || refuseApart(match.rule, parts, attempt))
+      return true;
+    return std::ranges::any_of(parts, [&](const Reading& part) {
+      const NodeId maker = makerOf(part.value);
+      return refuseSum(part, attempt) || refuseOutsideBook(part, maker, attempt) ||
+             refuseHighPrecision(maker, attempt) || refuseView(part, maker, attempt) ||
+             refuseSecond(part, maker, attempt) || refuseKernel(part, maker, attempt);
+    });
   }
 
   static bool refuse(Attempt& attempt, Outcome outcome, std::string explanation) {
@@ -211,10 +231,11 @@ class FusedOperandPass {
     return refuse(attempt, Outcome::SwitchedOff, fmt::format("{} is switched off by \"{}\".", match.rule.name, entry));
   }
 
-  bool refuseBorder(const Match& match, Attempt& attempt) const {
-    if (!hasBorderBetween(m_graph, match.nodes[0], match.nodes[1])) return false;
-    attempt.repairs = {withoutBorders(m_graph, match.nodes[0], match.nodes[1])};
-    return refuse(attempt, Outcome::BrokenChain, borderText(m_graph, match.nodes[0], match.nodes[1]));
+  bool refuseBorder(NodeId maker, NodeId reader, Attempt& attempt) const {
+    const auto [first, second] = m_phase == Phase::Forward ? std::pair(maker, reader) : std::pair(reader, maker);
+    if (!hasBorderBetween(m_graph, first, second)) return false;
+    attempt.repairs = {withoutBorders(m_graph, first, second)};
+    return refuse(attempt, Outcome::BrokenChain, borderText(m_graph, first, second));
   }
 
   static bool refuseCondition(const Match& match, Attempt& attempt) {
@@ -224,20 +245,20 @@ class FusedOperandPass {
     return false;
   }
 
-  /// One step makes x, k and v, in memory of their own.
-  bool refuseApart(const Reading& reading, NodeId maker, Attempt& attempt) const {
+  /// x, k and v have memory of their own, and producers that quantize. As they share a scale, all are fused or none.
+  bool refuseApart(const FusionRule& rule, const std::vector<Reading>& parts, Attempt& attempt) const {
     std::set<ValueId> values;
-    for (const Reading& part : partsOf(reading)) {
+    for (const Reading& part : parts) {
       if (!values.insert(part.value).second)  // it would be written several times
         return refuse(attempt, Outcome::ConditionFailed,
                       fmt::format("{} is several of the inputs of {}, of which each is quantized.",
-                                  m_graph.value(part.value).name, m_graph.node(reading.operand.node).id));
-      const NodeId own = makerOf(part.value);
-      if (own >= 0 && entryOf(own) == entryOf(maker)) continue;
+                                  m_graph.value(part.value).name, m_graph.node(part.operand.node).id));
+      const NodeId maker = makerOf(part.value);
+      if (parts.size() == 1 || (maker >= 0 && rule.chain[0].matches(m_graph.node(maker)))) continue;
       return refuse(
           attempt, Outcome::ConditionFailed,
-          fmt::format("{} does not produce {}, which shares its scale with {}.", entryOf(maker)->name(m_graph),
-                      m_graph.value(part.value).name, m_graph.value(reading.value).name));
+          fmt::format("{} shares its scale with {}, but is not produced by {}.", m_graph.value(part.value).name,
+                      m_graph.value(parts.front().value).name, rule.chain[0].description()));
     }
     return false;
   }
@@ -343,12 +364,12 @@ class FusedOperandPass {
 
   /// The quantizing step's launch and its reads; and the tensor itself, if it has no other consumer and is written
   /// here. For an amax alone one of the two reads.
-  Saving savingOf(const FusionRule& rule, const Reading& reading, NodeId maker) const {
+  Saving savingOf(const FusionRule& rule, const Reading& reading) const {
     if (isQuantizedFor(reading)) return {};
     Saving saving{.bytes = 0, .launches = rule.findsAmaxOnly ? 0 : 1};
     for (const Reading& part : partsOf(reading)) {
       const bool isStored = rule.findsAmaxOnly || part.isShared || readsPlainly(part.operand) ||
-                            makerOf(part.value) < 0 || isView(part, *entryOf(maker));
+                            makerOf(part.value) < 0 || isView(part, *entryOf(makerOf(part.value)));
       saving.bytes += m_graph.value(part.value).spec.bytes() * (isStored ? 1 : 2);
     }
     return saving;

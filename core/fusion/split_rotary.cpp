@@ -24,9 +24,22 @@ int readerAmong(const Graph& graph, std::span<const NodeId> members, ValueId val
   return -1;
 }
 
+/// Its part is the whole.
+SplitRotary loneRotary(const Graph& graph, NodeId rotary) {
+  const RotaryForm form = rotaryForm(graph.node(rotary).attributes);
+  const TokenLayout layout = *rotaryLayout(form, graph.inputSpecs(rotary).front().shape);  // inferred before
+  const std::int64_t width = layout.heads * layout.channels;
+  return {.width = width,
+          .parts = {{.output = {0, OperandKind::Output, 0},
+                     .gradient = {0, OperandKind::GradOutput, 0},
+                     .rotary = 0,
+                     .width = width}}};
+}
+
 }  // namespace
 
 SplitRotary splitRotary(const Graph& graph, std::span<const NodeId> members) {
+  if (isNamed(graph, members.front(), "RotaryPositionEmbedding")) return loneRotary(graph, members.front());
   SplitRotary found;
   if (isNamed(graph, members.front(), "Bias")) found.bias = found.split++;
   const Node& split = graph.node(members[static_cast<std::size_t>(found.split)]);

@@ -11,7 +11,8 @@
 
 namespace fuseline {
 
-/// Members of a match: perhaps a Bias, a Split, and rotary embeddings of some of its outputs.
+/// Members of a match: perhaps a Bias, a Split, and rotary embeddings of some of its outputs; or a rotary embedding
+/// alone.
 struct SplitRotary {
   /// One output of the split.
   struct Part {

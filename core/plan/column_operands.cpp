@@ -60,7 +60,7 @@ bool rotaryTakes(const Graph& graph, const Step& step, const OperandKey& key, st
       rotaryLayout(rotaryForm(graph.node(rotary).attributes), graph.inputSpecs(rotary).front().shape);
   if (!isRotated || !layout) return false;
   if (step.kernel == "norm_rotary") return isInput(key) && width == layout->heads * layout->channels;
-  return headsTake(layout->heads, layout->channels, width);
+  return step.copies.empty() && headsTake(layout->heads, layout->channels, width);
 }
 
 /// A copy reads and writes its parts by stride, and the repeated rows of Expand.

@@ -10,6 +10,7 @@
 #include <cassert>
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -34,9 +35,10 @@ void FusedQuantization::addToProducer(const GemmOperand& operand, int source) {
   const auto [producer, key] = placeOf(operand, m_tensors.root(source));
   if (!m_copies.addWork(producer, operand, source, nextMember(producer), key)) return;
   QuantizeWork& work = producer.copies.back();
+  if (isQuantizedAttention(m_graph.node(operand.node))) work.spec.shape = m_tensors[m_tensors.root(source)].spec.shape;
   const NodeId maker = makerOf(producer, work.source);
   work.isUnrounded =
-      m_copies.hasScale(operand) && areNeighbors(maker, operand) &&
+      m_copies.hasScale(operand) && areNeighbors(maker, operand) && !isQuantizedAttention(m_graph.node(operand.node)) &&
       (isActivation(maker) || (producer.phase == Phase::Forward && isNorm(maker)) || isProduct(producer));
   addNote(producer, fmt::format("quantizes {}", nameOf(operand)));
 }
@@ -107,8 +109,18 @@ int FusedQuantization::amaxFromProducer(const GemmOperand& operand, int source) 
   producer.copies.back().isUnrounded = areNeighbors(maker, operand) && isActivation(maker);
   producer.operands.push_back(
       {.key = {member, OperandKind::Output, 2}, .tensor = known->second, .access = OperandAccess::Write});
+  if (isQuantizedAttention(m_graph.node(operand.node))) orderWrites(known->second);
   addNote(producer, fmt::format("computes the amax of {}", nameOf(operand)));
   return known->second;
+}
+
+/// x, k and v have one amax: the first that is computed begins it, the others raise it.
+void FusedQuantization::orderWrites(int amax) {
+  OperandAccess access = OperandAccess::Write;
+  for (Step& step : m_steps)
+    for (StepOperand& operand : step.operands)
+      if (operand.tensor == amax && operand.access != OperandAccess::Read)
+        operand.access = std::exchange(access, OperandAccess::Accumulate);
 }
 
 void FusedQuantization::dropUnreadSources(const PlanOptions& options) {

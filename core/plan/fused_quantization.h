@@ -44,6 +44,7 @@ class FusedQuantization {
   bool isNorm(NodeId id) const;
   bool isProduct(const Step& producer) const;
   std::string nameOf(const GemmOperand& operand) const;
+  void orderWrites(int amax);
 
   const Graph& m_graph;
   RuleBook m_book;

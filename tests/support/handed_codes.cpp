@@ -118,6 +118,11 @@ FusionReport withoutFusedOperands(FusionReport report) {
   return report;
 }
 
+FusionReport withoutFusedOperandsOf(const Graph& graph, FusionReport report, const std::string& op) {
+  std::erase_if(report.fusedOperands, [&](const FusedOperand& operand) { return graph.node(operand.reader).id == op; });
+  return report;
+}
+
 std::vector<std::vector<double>> statesOfQuantizers(const Graph& graph, const FusionReport& report,
                                                     const std::shared_ptr<Backend>& backend) {
   const Plan plan = makePlan(graph, report);

@@ -28,6 +28,8 @@ bool isQuantizedByProducer(const Graph& graph, const FusionReport& report, const
 
 /// The same without fused quantization: each quantized tensor has a step of its own.
 FusionReport withoutFusedOperands(FusionReport report);
+/// The same for those of one op.
+FusionReport withoutFusedOperandsOf(const Graph& graph, FusionReport report, const std::string& op);
 
 /// Scales and histories of amaxes after three runs.
 std::vector<std::vector<double>> statesOfQuantizers(const Graph& graph, const FusionReport& report,

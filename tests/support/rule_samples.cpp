@@ -6,6 +6,7 @@
 #include "core/quant/attention_quantizers.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 
@@ -429,8 +430,12 @@ Samples fusedOperandSamples() {
          expertLinks(32),
          {.extraOutputs = {"permute.y"}, .recipe = "MXFP8BlockScaling"},
          {16, 32}}}},
-      {"ForwardAttentionQuantize", {{"split", fp8AttentionLinks(), fp8Attention("DelayedScaling"), {16, 16}}}},
-      {"ForwardAttentionAmax", {{"split", fp8AttentionLinks(), fp8Attention("Float8CurrentScaling"), {16, 16}}}},
+      {"ForwardAttentionQuantize",
+       {{"split", fp8AttentionLinks(), fp8Attention("DelayedScaling"), {16, 16}},
+        {"linears", fp8AttentionOfLinears({.hasRotary = true}), fp8Attention("DelayedScaling"), {16, 16}}}},
+      {"ForwardAttentionAmax",
+       {{"split", fp8AttentionLinks(), fp8Attention("Float8CurrentScaling"), {16, 16}},
+        {"linears", fp8AttentionOfLinears({.hasRotary = true}), fp8Attention("Float8CurrentScaling"), {16, 16}}}},
       {"BackwardQuantize",
        {{"activation", {linear(32), link("GELU")}, delayed, {64, 32}},
         {"gated", {linear(64), link("SwiGLU")}, mxfp8, {64, 32}},
@@ -734,6 +739,28 @@ std::vector<Link> fp8AttentionLinks(bool hasBias, bool hasRotary) {
   if (hasRotary) links.insert(links.end(), {rotary("rope_q", "split.y"), rotary("rope_k", "split.y1")});
   links.push_back(with(attentionOf(2, 2, hasRotary ? kRotatedParts : kSplitParts), "kv_channels",
                        std::vector<std::int64_t>{kChannels}));
+  return links;
+}
+
+std::vector<Link> fp8AttentionOfLinears(const LinearHeads& heads) {
+  constexpr std::int64_t kChannels = 16;
+  using Shape = std::vector<std::int64_t>;
+  const Shape shape = heads.hasHeads ? Shape{-1, 1, 2, kChannels} : Shape{-1, 1, 2 * kChannels};
+  std::vector<Link> links = {link("RMSNorm", "norm")};
+  std::array<std::string, 3> parts;
+  for (const std::string name : {"q", "k", "v"}) {
+    links.push_back(reading("norm.y", linear(2 * kChannels, name)));
+    if (heads.hasBias) links.push_back(link("Bias", name + "_bias"));
+    links.push_back(with(link("Reshape", name + "_heads"), "shape", shape));
+    std::string& part = parts.at(static_cast<std::size_t>(name == "k") + 2 * static_cast<std::size_t>(name == "v"));
+    part = name + "_heads.y";
+    if (!heads.hasRotary || name == "v") continue;
+    if (heads.hasNorms) links.push_back(with(link("RMSNorm", name + "_norm"), "normalized_shape", Shape{kChannels}));
+    if (heads.hasNorms) part = name + "_norm.y";
+    links.push_back(with(rotaryOf("rope_" + name, part), "dim", kChannels));
+    part = "rope_" + name + ".y";
+  }
+  links.push_back(with(attentionOf(2, 2, parts), "kv_channels", Shape{kChannels}));
   return links;
 }
 

@@ -40,6 +40,14 @@ std::vector<RefusalSample> refusalSamples(const std::string& rule);
 /// Packed queries, keys and values of two heads of 16 channels, which FP8 attention has, perhaps after a Bias and with
 /// rotary embeddings; and the options that quantize them.
 std::vector<Link> fp8AttentionLinks(bool hasBias = false, bool hasRotary = false);
+/// The same with a linear for each of the three.
+struct LinearHeads {
+  bool hasBias = false;
+  bool hasRotary = false;
+  bool hasHeads = false;  // as tensors of heads
+  bool hasNorms = false;  // of queries and keys, before they are rotated; needs tensors of heads
+};
+std::vector<Link> fp8AttentionOfLinears(const LinearHeads& heads);
 ChainOptions fp8Attention(std::string recipe);
 
 /// Empty, or the first difference from the reference: beyond the tolerance, or in norm where an FP8 attention may round

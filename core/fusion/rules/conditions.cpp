@@ -306,8 +306,14 @@ ChainStep quantizingByAmax(std::string role, TensorType type) {
   return step;
 }
 
-ChainStep splittingHeads(std::string role) {
-  return {.role = std::move(role), .operations = {"Split", "RotaryPositionEmbedding"}};
+ChainStep makingHeads(std::string role) {
+  return {.role = std::move(role),
+          .operations = {"Split", "RotaryPositionEmbedding", "BasicLinear", "Bias"},
+          .accepts =
+              [](const Node& node) {
+                return node.operation->name != "BasicLinear" || node.attributes.text("tensor_parallel_mode") != "row";
+              },
+          .acceptsText = "a Split, rotary embedding or linear op"};
 }
 
 ChainStep quantizedAttention(std::string role) {

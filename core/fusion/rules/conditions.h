@@ -49,8 +49,8 @@ ChainStep rowByRowOrLinear(std::string role, std::string mode);
 ChainStep quantizing(std::string role, TensorType type);
 /// A linear op that reads this tensor quantized with scalings that have one amax a tensor.
 ChainStep quantizingByAmax(std::string role, TensorType type);
-/// An op that makes queries, keys or values: a Split, or a rotary embedding behind it.
-ChainStep splittingHeads(std::string role);
+/// An op that makes queries, keys or values: a linear op without partial sums, a Split, or a rotary embedding.
+ChainStep makingHeads(std::string role);
 /// An attention that reads its queries, keys and values quantized.
 ChainStep quantizedAttention(std::string role);
 

@@ -10,9 +10,9 @@ FusionRule forward_attention_amax() {
       .pass = FusionPass::ForwardQuantization,
       .origin = RuleOrigin::Fuseline,
       .summary =
-          "Saves one read of queries, keys and values: the step that splits and rotates them also computes the amax of "
-          "all three, with which they are quantized. Results are bitwise identical.",
-      .chain = {splittingHeads("producer"), quantizedAttention("attention")},
+          "Saves one read of queries, keys and values: the steps that produce them also compute the amax of all three, "
+          "with which they are quantized. Results are bitwise identical.",
+      .chain = {makingHeads("producer"), quantizedAttention("attention")},
       .conditions = {scalesNeedTheAmax("attention", TensorType::Input)},
       .becomes = "quantize",
       .findsAmaxOnly = true,

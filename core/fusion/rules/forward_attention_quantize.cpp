@@ -1,4 +1,4 @@
-// The op that makes queries, keys and values quantizes them for the FP8 attention that reads them.
+// The ops that make queries, keys and values quantize them for the FP8 attention that reads them.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rules/conditions.h"
 
@@ -10,10 +10,11 @@ FusionRule forward_attention_quantize() {
       .pass = FusionPass::ForwardQuantization,
       .origin = RuleOrigin::Fuseline,
       .summary =
-          "Saves a write and a read of queries, keys and values: the step that splits and rotates them writes them "
-          "quantized for FP8 attention. TransformerEngine quantizes them in a separate kernel. Results are bitwise "
+          "Saves a write and a read of queries, keys and values: the steps that produce them write them quantized for "
+          "FP8 "
+          "attention. TransformerEngine quantizes them in a separate kernel. Results are bitwise "
           "identical.",
-      .chain = {splittingHeads("producer"), quantizedAttention("attention")},
+      .chain = {makingHeads("producer"), quantizedAttention("attention")},
       .conditions = {scalesNeedOnlyRows("attention", TensorType::Input)},
       .becomes = "quantize",
   };

@@ -6,8 +6,10 @@
 #include "kernels/cpu/attention/rotary_angles.h"
 #include "kernels/cpu/kernel_def.h"
 #include "kernels/cpu/norm/norm_functions.h"
+#include "kernels/cpu/quantize/row_copies.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -31,8 +33,9 @@ struct NormRotaryParts {
   float eps = 0.0F;
   bool isGammaZeroCentred = false;
   Binding x, gamma, rstd, cuSeqlens, startPositions;
-  Binding y;                 // or its gradient
-  Binding gradX, gradGamma;  // backward; absent: not wanted
+  Binding y;                        // or its gradient
+  Binding gradX, gradGamma;         // backward; absent: not wanted
+  std::optional<RowCopies> copies;  // forward: y quantized, or its amax
   int threads = 1;
 };
 
@@ -134,7 +137,18 @@ class NormRotaryForward final : public NormRotaryKernel {
  public:
   using NormRotaryKernel::NormRotaryKernel;
 
+  std::size_t workspaceBytes() const override {
+    return NormRotaryKernel::workspaceBytes() + (m.copies ? m.copies->scratchBytes() : 0);
+  }
+
   void run(Pointers pointers, std::byte* workspace) override {
+    m_sink = m.copies ? &m.copies->begin(pointers, workspace + NormRotaryKernel::workspaceBytes()) : nullptr;
+    normalizeAndRotate(pointers, workspace);
+    if (m.copies) m.copies->finish();
+  }
+
+ private:
+  void normalizeAndRotate(Pointers pointers, std::byte* workspace) const {
     const std::vector<std::int64_t> positions = positionsOf(pointers);
     const float* const gamma = readGamma(pointers, workspace);
     const auto normalize = normForwardFunction(NormKind::Rms, DType::F32);
@@ -152,9 +166,21 @@ class NormRotaryForward final : public NormRotaryKernel {
                  .eps = m.eps},
                 0, m.layout.heads);
       rotate(index, positions, rows.y, rows.angles);
-      write(rows.y, m.y, index, pointers);
+      put(rows.y, index, pointers);
     }
   }
+
+  void put(const float* y, std::int64_t index, Pointers pointers) const {
+    if (!m_sink) return write(y, m.y, index, pointers);
+    const std::int64_t row = firstElement(index) / width();
+    const int thread = omp_get_thread_num();
+    headRowFunctions(m.copies->spec().dtype)
+        .write(y, rowFloats(), 1, width(), nullptr, 1.0F,
+               {.data = m_sink->rowZero(thread, row) + row * m_sink->rowBytes, .stride = width()});
+    m_sink->finish(thread, row, 1);
+  }
+
+  const RowSink* m_sink = nullptr;  // in the current run
 };
 
 class NormRotaryBackward final : public NormRotaryKernel {
@@ -203,6 +229,13 @@ class NormRotaryBackward final : public NormRotaryKernel {
   }
 };
 
+/// All heads of a token are one row.
+std::vector<QuantizeWork> worksOfTokens(const CompileRequest& request, const TokenLayout& layout) {
+  std::vector<QuantizeWork> works = request.step.copies;
+  for (QuantizeWork& work : works) work.spec.shape = {layout.batch * layout.tokens, layout.heads * layout.channels};
+  return works;
+}
+
 Result<std::unique_ptr<Kernel>> compileNormRotary(const CompileRequest& request) {
   const bool isForward = request.step.phase == Phase::Forward;
   const Attributes& norm = request.member(kNorm).attributes;
@@ -217,11 +250,13 @@ Result<std::unique_ptr<Kernel>> compileNormRotary(const CompileRequest& request)
       .y = findOperand(request, {kRotary, isForward ? OperandKind::Output : OperandKind::GradOutput, 0}),
       .gradX = findOperand(request, {kNorm, OperandKind::GradInput, 0}),
       .gradGamma = findOperand(request, {kNorm, OperandKind::GradParameter, 0}),
+      .copies = {},
       .threads = request.settings.threads};
   const Result<TokenLayout> layout =
       rotaryLayout(parts.form, request.graph.inputSpecs(request.step.nodes[kRotary]).front().shape);
   if (!layout) return layout.error();
   parts.layout = *layout;
+  if (!request.step.copies.empty()) parts.copies.emplace(request, worksOfTokens(request, *layout));
   const auto counts = [&](int slot) {
     return slot < 0 ? Binding() : findOperand(request, {kRotary, OperandKind::Input, slot});
   };
@@ -241,6 +276,8 @@ KernelDef norm_rotary() {
       .name = "norm_rotary",
       .phases = {Phase::Forward, Phase::Backward},
       .compile = compileNormRotary,
+      .writesCopies = true,
+      .writesGradientCopies = false,
   };
 }
 

@@ -3,6 +3,7 @@
 #include "kernels/common/rotary_step.h"
 #include "kernels/cpu/attention/attention_functions.h"
 #include "kernels/cpu/attention/rotary_angles.h"
+#include "kernels/cpu/attention/split_rotary.h"
 #include "kernels/cpu/kernel_def.h"
 
 #include <algorithm>
@@ -112,7 +113,12 @@ KernelDef rotary_position_embedding() {
   return {
       .name = "RotaryPositionEmbedding",
       .phases = {Phase::Forward, Phase::Backward},
-      .compile = compileRotary,
+      .compile =
+          [](const CompileRequest& request) {
+            return request.step.copies.empty() ? compileRotary(request) : compileSplitRotary(request);
+          },
+      .writesCopies = true,
+      .writesGradientCopies = false,
   };
 }
 

@@ -265,10 +265,16 @@ Result<PartRotation> rotationOf(const CompileRequest& request, const SplitRotary
                       .startPositions = counts(form.startPositionsSlot)};
 }
 
-std::optional<RowCopies> copiesOf(const CompileRequest& request, const SplitRotary::Part& part) {
+/// All heads of a token are one row, in tensors of heads, too.
+std::int64_t rowsOf(const TensorSpec& packed, const SplitRotary& split) {
+  return packed.numElements() / std::max<std::int64_t>(split.width, 1);
+}
+
+std::optional<RowCopies> copiesOf(const CompileRequest& request, const SplitRotary::Part& part, std::int64_t rows) {
   std::vector<QuantizeWork> works;
   for (const QuantizeWork& work : request.step.copies)
     if (work.source == part.output) works.push_back(work);
+  for (QuantizeWork& work : works) work.spec.shape = {rows, part.width};
   return works.empty() ? std::nullopt : std::optional<RowCopies>(std::in_place, request, std::move(works));
 }
 
@@ -282,14 +288,14 @@ Result<std::unique_ptr<Kernel>> compileSplitRotary(const CompileRequest& request
   const TensorSpec& packed = request.graph.spec(request.step.nodes.front(), OperandKind::Input, 0);
   SplitRotaryParts parts{.whole = findOperand(request, {0, isForward ? OperandKind::Input : OperandKind::GradInput, 0}),
                          .width = found.width,
-                         .rows = packed.rows(),
+                         .rows = rowsOf(packed, found),
                          .dtype = packed.dtype,
                          .threads = request.settings.threads};
   if (found.hasBias())
     parts.bias = findOperand(request, {found.bias, isForward ? OperandKind::Parameter : OperandKind::GradParameter, 0});
   for (const SplitRotary::Part& part : found.parts) {
-    RowPart& own = parts.parts.emplace_back(
-        RowPart{part, findOperand(request, isForward ? part.output : part.gradient), {}, copiesOf(request, part)});
+    RowPart& own = parts.parts.emplace_back(RowPart{
+        part, findOperand(request, isForward ? part.output : part.gradient), {}, copiesOf(request, part, parts.rows)});
     if (part.rotary < 0) continue;
     Result<PartRotation> rotation = rotationOf(request, part);
     if (!rotation) return rotation.error();

@@ -72,6 +72,7 @@ void RowCopies::open(const QuantizeWork& work, Pointers pointers) {
 CopyRows RowCopies::open(const QuantizeWork& work, const QuantizePiece& piece) const {
   const auto copyOf = [&](TensorSpec copy, std::byte* memory) {
     copy.dtype = spec().dtype;
+    copy.shape = spec().shape;
     return CopyRows::Copy{std::move(copy), memory};
   };
   return {spec(),

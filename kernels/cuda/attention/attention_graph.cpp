@@ -8,8 +8,6 @@
 #include <limits>
 #include <utility>
 
-#include <fmt/format.h>
-
 namespace fuseline::cuda {
 
 GraphElement graphElement(DType dtype) {
@@ -19,57 +17,7 @@ GraphElement graphElement(DType dtype) {
 
 namespace {
 
-constexpr std::int64_t kKeyMultiple = 128;
-constexpr std::int64_t kChannelMultiple = 8;  // rows of heads begin at multiples of 16 bytes
-
-Verdict lacks(std::string_view what) { return Verdict::no(fmt::format("cuDNN attention is not used {}", what)); }
-
-Verdict fitsRules(const AttentionProblem& problem) {
-  const AttentionForm& form = problem.form;
-  if (problem.dtype == DType::F32) return lacks("for float32; choose bf16 or f16");
-  if (form.cuSeqlensQSlot >= 0) return lacks("with sequence lengths");
-  if (form.maskSlot >= 0) return lacks("with an arbitrary mask");
-  if (form.bias != AttentionBias::None) return lacks("with a bias");
-  if (form.hasSink()) return lacks("with a sink");
-  if (form.softcap > 0.0) return lacks("with softcap");
-  if (form.dropout > 0.0) return lacks("with dropout, because its mask would differ from the CPU's");
-  return Verdict::yes();
-}
-
-/// Channels of one head. Wider ones need Hopper.
-Verdict fitsChannels(const AttentionForm& form, ComputeCapability capability) {
-  constexpr std::int64_t kMost = 128;
-  constexpr std::int64_t kMostOfHopper = 256;
-  const std::int64_t widest = std::max(form.qkChannels, form.vChannels);
-  if (form.qkChannels % kChannelMultiple != 0 || form.vChannels % kChannelMultiple != 0)
-    return lacks(fmt::format("for heads of {} channels, not a multiple of {}", widest, kChannelMultiple));
-  const bool isHopper = capability.major == 9;
-  if (widest > (isHopper ? kMostOfHopper : kMost) || (form.qkChannels != form.vChannels && widest > kMost))
-    return lacks(fmt::format("for heads of {} channels", widest));
-  return Verdict::yes();
-}
-
-/// With other numbers of keys its backward pass has given NaN without an error, and rows that attend to no key are not
-/// 0.
-Verdict fitsTokens(const AttentionProblem& problem) {
-  const std::int64_t queries = problem.layouts.q.tokens;
-  const std::int64_t keys = problem.layouts.k.tokens;
-  if (keys % kKeyMultiple != 0 || keys == 0 || queries < 2)
-    return lacks(fmt::format("for {} queries and {} keys; it needs at least 2 queries and multiples of {} keys",
-                             queries, keys, kKeyMultiple));
-  const bool isBanded = problem.form.left >= 0 || problem.form.isBottomRight;
-  if (isBanded && problem.form.right >= 0 && queries > keys)
-    return lacks(fmt::format("for {} queries and {} keys, where some rows would see no key", queries, keys));
-  if (problem.form.left >= 0 && queries > keys) return lacks("with a window and more queries than keys");
-  return Verdict::yes();
-}
-
-/// [entries, heads, tokens, channels]
-GraphTensor headTensor(const TokenLayout& layout, GraphElement element) {
-  return {.dims = {layout.batch, layout.heads, layout.tokens, layout.channels},
-          .strides = {layout.batchStride, layout.headStride, layout.tokenStride, 1},
-          .element = element};
-}
+enum class Tokens : std::uint8_t { Queries, Keys };
 
 /// Rows and columns are swapped, in memory nothing is.
 GraphTensor transposed(GraphTensor tensor) {
@@ -82,12 +30,11 @@ GraphTensor packed(const GraphExtents& dims, GraphElement element) {
   return {.dims = dims, .strides = {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1}, .element = element};
 }
 
-/// Appends steps; every result that is not named is virtual.
-class GraphWriter {
+/// Tensors of a graph of attention.
+class GraphTensors {
  public:
-  explicit GraphWriter(const AttentionProblem& problem) : GraphWriter(problem, graphElement(problem.dtype)) {}
   /// element: of q, k and v
-  GraphWriter(const AttentionProblem& problem, GraphElement element) : m_problem(problem), m_element(element) {}
+  GraphTensors(const AttentionProblem& problem, GraphElement element) : m_problem(problem), m_element(element) {}
 
   int add(GraphTensor tensor) {
     m_graph.tensors.push_back(std::move(tensor));
@@ -97,53 +44,162 @@ class GraphWriter {
   int scalar(std::int64_t value) {
     return add({.element = GraphElement::I32, .scalar = static_cast<std::int32_t>(value)});
   }
-  int heads(const TokenLayout& layout) { return heads(layout, m_element); }
-  int heads(const TokenLayout& layout, GraphElement element) { return add(headTensor(layout, element)); }
+  int queryHeads(const TokenLayout& layout) { return queryHeads(layout, m_element); }
+  int queryHeads(const TokenLayout& layout, GraphElement element) {
+    return add(headTensor(Tokens::Queries, layout, element));
+  }
+  int keyHeads(const TokenLayout& layout) { return add(headTensor(Tokens::Keys, layout, m_element)); }
+  int keyHeadsTransposed(const TokenLayout& layout) {
+    return add(transposed(headTensor(Tokens::Keys, layout, m_element)));
+  }
   /// One number in memory.
   int number() { return add({.element = GraphElement::F32}); }
-  int headsTransposed(const TokenLayout& layout) { return add(transposed(headTensor(layout, m_element))); }
-  /// [entries, heads, queries, columns]
-  int rows(std::int64_t columns, GraphElement element = GraphElement::F32, bool isVirtual = true) {
+  /// [entries, heads, queries, columns], virtual
+  int rows(std::int64_t columns, GraphElement element = GraphElement::F32) {
     const TokenLayout& q = m_problem.layouts.q;
-    GraphTensor tensor = packed({q.batch, q.heads, q.tokens, columns}, element);
-    tensor.isVirtual = isVirtual;
+    GraphTensor tensor = packed({entries(), q.heads, q.tokens, columns}, element);
+    tensor.isVirtual = true;
+    return add(std::move(tensor));
+  }
+  /// One float32 for each row of scores, in memory, as the log-sum-exp is.
+  int statistics() {
+    const TokenLayout& q = m_problem.layouts.q;
+    GraphTensor tensor = packed({entries(), q.heads, q.tokens, 1}, GraphElement::F32);
+    if (!isRagged()) return add(std::move(tensor));
+    tensor.strides = {q.heads * q.tokens, 1, q.heads, 1};
+    tensor.offsets = offsets(Tokens::Queries, q.heads);
+    return add(std::move(tensor));
+  }
+  /// The gradient of q in float32, in memory.
+  int sums(int dq) {
+    const TokenLayout& q = m_problem.layouts.q;
+    GraphTensor tensor = packed({entries(), q.heads, q.tokens, q.channels}, GraphElement::F32);
+    if (isRagged()) tensor = m_graph.tensors[static_cast<std::size_t>(dq)];
+    tensor.element = GraphElement::F32;
     return add(std::move(tensor));
   }
   int scores(GraphElement element = GraphElement::F32) { return rows(m_problem.layouts.k.tokens, element); }
 
+  /// From here on products end where sequences end.
+  void addLengths() {
+    const GraphTensor lengths = packed({entries(), 1, 1, 1}, GraphElement::I32);
+    m_sequences.lengthsQ = add(lengths);
+    m_sequences.lengthsKv = add(lengths);
+  }
+  int lengthsQ() const { return m_sequences.lengthsQ; }
+  int lengthsKv() const { return m_sequences.lengthsKv; }
+
+  int numKeys() { return lengthsKv() >= 0 ? lengthsKv() : scalar(m_problem.layouts.k.tokens); }
+  int numQueries() { return lengthsQ() >= 0 ? lengthsQ() : scalar(m_problem.layouts.q.tokens); }
+
+  GraphElement element() const { return m_element; }
+  TensorGraph take() { return std::move(m_graph); }
+  const SequenceTensors& sequences() const { return m_sequences; }
+  /// Tensors in memory that only the pattern needs.
+  const std::vector<int>& scratch() const { return m_scratch; }
+
+ protected:
+  bool isRagged() const { return m_problem.form.format == QkvFormat::Thd; }
+  std::int64_t entries() const { return isRagged() ? m_problem.numSequences : m_problem.layouts.q.batch; }
+
+  /// [entries, heads, tokens, channels]. In thd each sequence could have all tokens.
+  GraphTensor headTensor(Tokens tokens, const TokenLayout& layout, GraphElement element) {
+    GraphTensor tensor{.dims = {entries(), layout.heads, layout.tokens, layout.channels},
+                       .strides = {layout.batchStride, layout.headStride, layout.tokenStride, 1},
+                       .element = element};
+    if (!isRagged()) return tensor;
+    tensor.strides[0] = layout.tokens * layout.tokenStride;
+    tensor.offsets = offsets(tokens, layout.tokenStride);
+    return tensor;
+  }
+
+  /// A tensor has one of its own only if its rows have other strides.
+  int offsets(Tokens tokens, std::int64_t tokenStride) {
+    const bool isOfQueries = tokens == Tokens::Queries;
+    for (const SequenceTensors::Offsets& known : m_sequences.offsets)
+      if (known.isOfQueries == isOfQueries && known.tokenStride == tokenStride) return known.tensor;
+    const int tensor = add(packed({entries() + 1, 1, 1, 1}, GraphElement::I64));
+    m_sequences.offsets.push_back({tensor, isOfQueries, tokenStride});
+    return tensor;
+  }
+
+  /// In thd in memory, with the offsets of the gradient y; cuDNN multiplies them by the number of heads that share one.
+  GraphTensor gradientOfAllHeads(const TokenLayout& layout, int y) {
+    const std::int64_t heads = m_problem.layouts.q.heads;
+    GraphTensor full = packed({entries(), heads, layout.tokens, layout.channels}, m_element);
+    full.isVirtual = !isRagged();
+    if (full.isVirtual) return full;
+    const GraphTensor& gradient = m_graph.tensors[static_cast<std::size_t>(y)];
+    full.strides = gradient.strides;
+    for (const std::size_t axis : {0, 2}) full.strides[axis] *= heads / layout.heads;
+    full.offsets = gradient.offsets;
+    return full;
+  }
+
+  const AttentionProblem& m_problem;
+  GraphElement m_element;
+  TensorGraph m_graph;
+  SequenceTensors m_sequences;
+  std::vector<int> m_scratch;
+};
+
+/// Appends steps; every result that is not named is virtual.
+class GraphWriter : public GraphTensors {
+ public:
+  explicit GraphWriter(const AttentionProblem& problem) : GraphTensors(problem, graphElement(problem.dtype)) {}
+  using GraphTensors::GraphTensors;
+
   void step(GraphStep step) { m_graph.steps.push_back(step); }
+  /// From rows of queries to keys or channels of keys.
+  void productOfQueries(int x, int b, int columns, int inner, int y) {
+    step({.operation = GraphOperator::Matmul,
+          .x = x,
+          .b = b,
+          .y = y,
+          .rows = lengthsQ(),
+          .columns = columns,
+          .inner = inner});
+  }
   int apply(GraphOperator operation, int x, int b, int y) {
     step({.operation = operation, .x = x, .b = b, .y = y});
     return y;
   }
 
   /// The scaled scores of q and transposed k.
-  int scaledScores(int q, int k) {
-    const int products = apply(GraphOperator::Matmul, q, k, scores());
-    return apply(GraphOperator::Multiply, products, scale(), scores());
+  int scaledScores(int q, int k) { return apply(GraphOperator::Multiply, products(q, k), scale(), scores()); }
+  /// [entries, heads, queries, keys]
+  int products(int x, int transposedKeys) {
+    const int y = scores();
+    productOfQueries(x, transposedKeys, lengthsKv(), -1, y);
+    return y;
   }
   int scale() { return scalar(static_cast<float>(m_problem.form.scale)); }
 
-  /// Minus infinity where the mask leaves out a pair.
-  int masked(int score) {
+  /// Minus infinity beyond the ends of sequences.
+  int padded(int score) {
+    if (lengthsQ() < 0) return score;
+    const int row = index(score, 2);
+    const int column = index(score, 3);
+    const int inQueries = compared(GraphOperator::Less, row, lengthsQ());
+    const int inKeys = compared(GraphOperator::Less, column, lengthsKv());
+    return selected(compared(GraphOperator::And, inQueries, inKeys), score);
+  }
+
+  /// Minus infinity on the other side of diagonals.
+  int banded(int score) {
     const AttentionForm& form = m_problem.form;
-    const std::int64_t queries = m_problem.layouts.q.tokens;
-    const std::int64_t keys = m_problem.layouts.k.tokens;
     if (form.right >= 0) {
       int row = index(score, 2);
       if (form.isBottomRight) {
-        row = shifted(GraphOperator::Add, row, scalar(keys), GraphElement::I32);
-        row = shifted(GraphOperator::Subtract, row, scalar(queries), GraphElement::I32);
+        row = shifted(GraphOperator::Add, row, numKeys(), GraphElement::I32);
+        row = shifted(GraphOperator::Subtract, row, numQueries(), GraphElement::I32);
       }
       if (form.right > 0) row = shifted(GraphOperator::Add, row, scalar(form.right), GraphElement::I32);
-      score = selected(GraphOperator::GreaterOrEqual, row, index(score, 3), score);
+      score = selected(compared(GraphOperator::GreaterOrEqual, row, index(score, 3)), score);
     }
     if (form.left >= 0) {
-      // A length: the keys to the left and the query's own.
-      const auto length = static_cast<float>(form.left + 1 - form.delta(queries, keys));
       const int row = index(score, 2);
-      const int column = shifted(GraphOperator::Add, index(score, 3), scalar(length), GraphElement::F32);
-      score = selected(GraphOperator::Greater, column, row, score);
+      score = selected(compared(GraphOperator::Greater, shiftedByWindow(index(score, 3)), row), score);
     }
     return score;
   }
@@ -160,27 +216,36 @@ class GraphWriter {
 
   /// y = x b over the heads of queries; where keys have fewer heads, their gradients are added up.
   void gradientOfKeys(int x, int b, const TokenLayout& layout, int y) {
-    const TokenLayout& q = m_problem.layouts.q;
-    if (q.heads == layout.heads) return step({.operation = GraphOperator::Matmul, .x = x, .b = b, .y = y});
-    GraphTensor full = packed({q.batch, q.heads, layout.tokens, layout.channels}, m_element);
-    full.isVirtual = true;
-    const int all = apply(GraphOperator::Matmul, x, b, add(std::move(full)));
-    step({.operation = GraphOperator::Sum, .x = all, .y = y});
+    const bool isShared = m_problem.layouts.q.heads != layout.heads;
+    const int all = isShared ? add(gradientOfAllHeads(layout, y)) : y;
+    step({.operation = GraphOperator::Matmul, .x = x, .b = b, .y = all, .rows = lengthsKv(), .inner = lengthsQ()});
+    if (isShared) step({.operation = GraphOperator::Sum, .x = all, .y = y});
+    if (isShared && isRagged()) m_scratch.push_back(all);
   }
 
   /// Keys as they stand, of transposed ones.
   int untransposed(int k, const TokenLayout& layout) {
-    GraphTensor tensor = headTensor(layout, m_element);
+    GraphTensor tensor = headTensor(Tokens::Keys, layout, m_element);
     tensor.isVirtual = true;
     const int y = add(std::move(tensor));
     step({.operation = GraphOperator::Reshape, .x = k, .y = y});
     return y;
   }
 
-  GraphElement element() const { return m_element; }
-  TensorGraph take() { return std::move(m_graph); }
-
  private:
+  /// A column, and the length of the window: the keys to the left and the query's own.
+  int shiftedByWindow(int column) {
+    const AttentionForm& form = m_problem.form;
+    const std::int64_t length = form.left + 1;
+    if (lengthsQ() < 0 || !form.isBottomRight) {
+      const std::int64_t delta = form.delta(m_problem.layouts.q.tokens, m_problem.layouts.k.tokens);
+      return shifted(GraphOperator::Add, column, scalar(static_cast<float>(length - delta)), GraphElement::F32);
+    }
+    column = shifted(GraphOperator::Add, column, scalar(length), GraphElement::I32);
+    column = shifted(GraphOperator::Subtract, column, lengthsKv(), GraphElement::I32);
+    return shifted(GraphOperator::Add, column, lengthsQ(), GraphElement::I32);
+  }
+
   int index(int score, int axis) {
     const int y = scores(GraphElement::I32);
     step({.operation = GraphOperator::Index, .x = score, .y = y, .axis = axis});
@@ -191,9 +256,8 @@ class GraphWriter {
     step({.operation = operation, .x = x, .b = b, .y = y, .compute = element});
     return y;
   }
-  int selected(GraphOperator comparison, int x, int b, int score) {
-    const int kept = scores(GraphElement::Boolean);
-    step({.operation = comparison, .x = x, .b = b, .y = kept, .compute = GraphElement::Boolean});
+  int compared(GraphOperator comparison, int x, int b) { return shifted(comparison, x, b, GraphElement::Boolean); }
+  int selected(int kept, int score) {
     const int y = scores();
     step({.operation = GraphOperator::Select,
           .x = score,
@@ -202,44 +266,7 @@ class GraphWriter {
           .y = y});
     return y;
   }
-
-  const AttentionProblem& m_problem;
-  GraphElement m_element;
-  TensorGraph m_graph;
 };
-
-}  // namespace
-
-Verdict fitsAttentionGraph(const AttentionProblem& problem, Phase phase, ComputeCapability capability) {
-  if (const Verdict rules = fitsRules(problem); !rules) return rules;
-  if (const Verdict channels = fitsChannels(problem.form, capability); !channels) return channels;
-  constexpr std::int64_t kMostBackward = 128;
-  if (phase == Phase::Backward && capability.major != 9 && problem.form.qkChannels > kMostBackward)
-    return lacks(fmt::format("for gradients of heads of {} channels", problem.form.qkChannels));
-  return fitsTokens(problem);
-}
-
-Verdict fitsFp8AttentionGraph(const AttentionProblem& problem, Phase phase, ElementFormat format,
-                              ComputeCapability capability) {
-  constexpr std::int64_t kQueryMultiple = 64;  // of masks from the bottom right
-  if (phase == Phase::Backward)
-    return Verdict::no(
-        "cuDNN's FP8 gradients need the scale of the gradients of scores beforehand, but Fuseline finds it in the "
-        "step");
-  if (format != ElementFormat::E4M3)
-    return Verdict::no(fmt::format("cuDNN's FP8 attention reads e4m3, not {}", formatName(format)));
-  if (capability != ComputeCapability() && capability.major != 10)
-    return Verdict::no(
-        "cuDNN's FP8 attention writes bf16 and f16 only on GPUs of compute capability 10.0 and 10.3 (Blackwell)");
-  if (const Verdict fits = fitsAttentionGraph(problem, phase, capability); !fits) return fits;
-  const std::int64_t queries = problem.layouts.q.tokens;
-  if (problem.form.isBottomRight && problem.form.right >= 0 && queries % kQueryMultiple != 0)
-    return lacks(fmt::format("in FP8 with a mask from the bottom right for {} queries, not a multiple of {}", queries,
-                             kQueryMultiple));
-  return Verdict::yes();
-}
-
-namespace {
 
 /// The softmax of scores, and its log-sum-exp if that is wanted.
 int softmax(GraphWriter& graph, int score, GraphElement element, bool hasLse, AttentionForwardGraph& made) {
@@ -249,7 +276,7 @@ int softmax(GraphWriter& graph, int score, GraphElement element, bool hasLse, At
   const int sum = graph.apply(GraphOperator::Sum, share, -1, graph.rows(1));
   if (hasLse) {
     const int logarithm = graph.apply(GraphOperator::Logarithm, sum, -1, graph.rows(1));
-    made.lse = graph.apply(GraphOperator::Add, largest, logarithm, graph.rows(1, GraphElement::F32, false));
+    made.lse = graph.apply(GraphOperator::Add, largest, logarithm, graph.statistics());
   }
   return graph.apply(GraphOperator::Divide, share, sum, graph.scores(element));
 }
@@ -259,13 +286,15 @@ int softmax(GraphWriter& graph, int score, GraphElement element, bool hasLse, At
 AttentionForwardGraph attentionForwardGraph(const AttentionProblem& problem, bool hasLse) {
   const AttentionLayouts& layouts = problem.layouts;
   GraphWriter graph(problem);
-  AttentionForwardGraph made{.q = graph.heads(layouts.q),
-                             .k = graph.headsTransposed(layouts.k),
-                             .v = graph.heads(layouts.v),
-                             .y = graph.heads(layouts.y)};
-  const int score = graph.masked(graph.scaledScores(made.q, made.k));
+  AttentionForwardGraph made{.q = graph.queryHeads(layouts.q),
+                             .k = graph.keyHeadsTransposed(layouts.k),
+                             .v = graph.keyHeads(layouts.v),
+                             .y = graph.queryHeads(layouts.y)};
+  if (problem.form.cuSeqlensQSlot >= 0) graph.addLengths();
+  const int score = graph.banded(graph.padded(graph.scaledScores(made.q, made.k)));
   const int probabilities = softmax(graph, score, graph.element(), hasLse, made);
-  graph.apply(GraphOperator::Matmul, probabilities, made.v, made.y);
+  graph.productOfQueries(probabilities, made.v, -1, graph.lengthsKv(), made.y);
+  made.sequences = graph.sequences();
   made.graph = graph.take();
   return made;
 }
@@ -277,10 +306,10 @@ AttentionForwardGraph fp8AttentionForwardGraph(const AttentionProblem& problem, 
   constexpr float kProbabilityScale = 448.0F;
   const AttentionLayouts& layouts = problem.layouts;
   GraphWriter graph(problem, GraphElement::E4M3);
-  AttentionForwardGraph made{.q = graph.heads(layouts.q),
-                             .k = graph.headsTransposed(layouts.k),
-                             .v = graph.heads(layouts.v),
-                             .y = graph.heads(layouts.y, graphElement(problem.dtype)),
+  AttentionForwardGraph made{.q = graph.queryHeads(layouts.q),
+                             .k = graph.keyHeadsTransposed(layouts.k),
+                             .v = graph.keyHeads(layouts.v),
+                             .y = graph.queryHeads(layouts.y, graphElement(problem.dtype)),
                              .scaleQ = graph.number(),
                              .scaleK = graph.number(),
                              .scaleV = graph.number(),
@@ -289,7 +318,7 @@ AttentionForwardGraph fp8AttentionForwardGraph(const AttentionProblem& problem, 
   int score = graph.scaledScores(made.q, made.k);
   for (const int scale : {made.scaleQ, made.scaleK})
     score = graph.apply(GraphOperator::Multiply, score, scale, graph.scores());
-  const int probabilities = softmax(graph, graph.masked(score), GraphElement::F32, hasLse, made);
+  const int probabilities = softmax(graph, graph.banded(score), GraphElement::F32, hasLse, made);
   graph.apply(GraphOperator::LargestMagnitude, probabilities, -1, made.amaxProbabilities);
   const int codes = graph.apply(GraphOperator::Multiply, probabilities, graph.scalar(kProbabilityScale),
                                 graph.scores(GraphElement::E4M3));
@@ -304,35 +333,41 @@ AttentionForwardGraph fp8AttentionForwardGraph(const AttentionProblem& problem, 
 }
 
 AttentionBackwardGraph attentionBackwardGraph(const AttentionProblem& problem) {
+  constexpr std::int64_t kKeyMultiple = 128;  // Without lengths other numbers of keys have given NaN without an error.
   const AttentionLayouts& layouts = problem.layouts;
+  const AttentionLayouts& gradients = problem.gradients;
   GraphWriter graph(problem);
-  AttentionBackwardGraph made{.q = graph.heads(layouts.q),
-                              .k = graph.headsTransposed(layouts.k),
-                              .v = graph.headsTransposed(layouts.v),
-                              .y = graph.heads(layouts.y),
-                              .dy = graph.heads(problem.gradients.y),
-                              .lse = graph.rows(1, GraphElement::F32, false),
-                              .dq = graph.heads(problem.gradients.q),
-                              .dk = graph.heads(problem.gradients.k),
-                              .dv = graph.heads(problem.gradients.v),
-                              .deltas = graph.rows(1, GraphElement::F32, false),
-                              .sums = graph.rows(layouts.q.channels, GraphElement::F32, false)};
-  const int products = graph.apply(GraphOperator::Multiply, made.dy, made.y, graph.rows(layouts.y.channels));
-  const int delta = graph.apply(GraphOperator::Sum, products, -1, graph.rows(1));
-  graph.apply(GraphOperator::Multiply, delta, graph.scalar(1.0F), made.deltas);
+  AttentionBackwardGraph made{.q = graph.queryHeads(layouts.q),
+                              .k = graph.keyHeadsTransposed(layouts.k),
+                              .v = graph.keyHeadsTransposed(layouts.v),
+                              .y = graph.queryHeads(layouts.y),
+                              .dy = graph.queryHeads(gradients.y),
+                              .lse = graph.statistics(),
+                              .dq = graph.queryHeads(gradients.q),
+                              .dk = graph.keyHeads(gradients.k),
+                              .dv = graph.keyHeads(gradients.v)};
+  const int deltas = graph.statistics();
+  const int sums = graph.sums(made.dq);
+  if (problem.form.cuSeqlensQSlot >= 0 || layouts.k.tokens % kKeyMultiple != 0) graph.addLengths();
 
-  const int scaled = graph.scaledScores(made.q, made.k);
-  const int below = graph.apply(GraphOperator::Subtract, scaled, made.lse, graph.scores());
-  const int probabilities = graph.apply(GraphOperator::Exponential, graph.masked(below), -1, graph.scores());
+  const int squares = graph.apply(GraphOperator::Multiply, made.dy, made.y, graph.rows(layouts.y.channels));
+  const int delta = graph.apply(GraphOperator::Sum, squares, -1, graph.rows(1));
+  graph.apply(GraphOperator::Multiply, delta, graph.scalar(1.0F), deltas);
+
+  const int score = graph.padded(graph.scaledScores(made.q, made.k));
+  const int below = graph.apply(GraphOperator::Subtract, score, made.lse, graph.scores());
+  const int probabilities = graph.apply(GraphOperator::Exponential, graph.banded(below), -1, graph.scores());
   graph.gradientOfKeys(graph.transposedScores(probabilities), made.dy, layouts.v, made.dv);
 
-  const int gradShares = graph.apply(GraphOperator::Matmul, made.dy, made.v, graph.scores());
-  const int centred = graph.apply(GraphOperator::Subtract, gradShares, made.deltas, graph.scores());
+  const int centred = graph.apply(GraphOperator::Subtract, graph.products(made.dy, made.v), deltas, graph.scores());
   const int gradScores = graph.apply(GraphOperator::Multiply, centred, probabilities, graph.scores());
   const int gradProducts = graph.apply(GraphOperator::Multiply, gradScores, graph.scale(), graph.scores());
   graph.gradientOfKeys(graph.transposedScores(gradProducts), made.q, layouts.k, made.dk);
-  graph.apply(GraphOperator::Matmul, gradProducts, graph.untransposed(made.k, layouts.k), made.sums);
-  graph.apply(GraphOperator::Identity, made.sums, -1, made.dq);
+  graph.productOfQueries(gradProducts, graph.untransposed(made.k, layouts.k), -1, graph.lengthsKv(), sums);
+  graph.apply(GraphOperator::Identity, sums, -1, made.dq);
+  made.scratch = graph.scratch();
+  made.scratch.insert(made.scratch.end(), {deltas, sums});
+  made.sequences = graph.sequences();
   made.graph = graph.take();
   return made;
 }

@@ -7,6 +7,8 @@
 #include "kernels/cuda/attention/attention_operands.h"
 #include "kernels/cuda/attention/tensor_graph.h"
 
+#include <vector>
+
 namespace fuseline::cuda {
 
 /// Whether cuDNN has such an attention, as far as that is known beforehand: a sentence about what it lacks. capability:
@@ -17,9 +19,22 @@ Verdict fitsAttentionGraph(const AttentionProblem& problem, Phase phase, Compute
 Verdict fitsFp8AttentionGraph(const AttentionProblem& problem, Phase phase, ElementFormat format,
                               ComputeCapability capability);
 
+/// Tensors by which a graph knows its sequences.
+struct SequenceTensors {
+  /// Where sequences begin in a tensor, in elements: tokens before it times the tensor's stride of tokens.
+  struct Offsets {
+    int tensor = -1;
+    bool isOfQueries = true;
+    std::int64_t tokenStride = 0;
+  };
+  int lengthsQ = -1, lengthsKv = -1;  // -1: every sequence has all tokens
+  std::vector<Offsets> offsets;       // of thd
+};
+
 /// Tensors of the graph by what they are.
 struct AttentionForwardGraph {
   TensorGraph graph;
+  SequenceTensors sequences;
   int q = -1, k = -1, v = -1, y = -1;
   int lse = -1;  // -1: not wanted
   // FP8 only, one float32 each: the scales that dequantize q, k and v, and two results that only the pattern needs.
@@ -32,10 +47,12 @@ AttentionForwardGraph fp8AttentionForwardGraph(const AttentionProblem& problem, 
 
 struct AttentionBackwardGraph {
   TensorGraph graph;
+  SequenceTensors sequences;
   int q = -1, k = -1, v = -1, y = -1, dy = -1, lse = -1;
   int dq = -1, dk = -1, dv = -1;
-  // Tensors in the caller's workspace, float32: sums of dy y, and of the gradient of q before it is rounded.
-  int deltas = -1, sums = -1;
+  /// Tensors in the caller's workspace: sums of dy y, the gradient of q before it is rounded, and in thd those of k and
+  /// v for each head of queries.
+  std::vector<int> scratch;
 };
 AttentionBackwardGraph attentionBackwardGraph(const AttentionProblem& problem);
 

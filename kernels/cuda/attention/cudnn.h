@@ -60,6 +60,7 @@ enum class CudnnAttribute : int {
   TensorId = 906,
   TensorIsVirtual = 907,
   TensorIsByValue = 908,
+  TensorOffsets = 913,
   PackIds = 1000,
   PackPointers = 1001,
   PackWorkspace = 1003,
@@ -68,6 +69,9 @@ enum class CudnnAttribute : int {
   MatmulOperationB = 1521,
   MatmulOperationC = 1522,
   MatmulOperationMatmul = 1523,
+  MatmulOperationRows = 1525,
+  MatmulOperationColumns = 1526,
+  MatmulOperationInner = 1527,
   ReductionOperator = 1600,
   ReductionPrecision = 1601,
   ReductionOperationX = 1610,
@@ -89,7 +93,7 @@ enum class CudnnType : int {
   ReductionOperator = 18
 };
 
-enum class CudnnDataType : int { Float = 0, Half = 2, Int32 = 4, Bfloat16 = 9, Boolean = 11, Fp8E4m3 = 12 };
+enum class CudnnDataType : int { Float = 0, Half = 2, Int32 = 4, Bfloat16 = 9, Int64 = 10, Boolean = 11, Fp8E4m3 = 12 };
 
 enum class CudnnPointwise : int {
   Add = 0,
@@ -101,6 +105,8 @@ enum class CudnnPointwise : int {
   Identity = 21,
   Greater = 302,
   GreaterOrEqual = 303,
+  Less = 304,
+  And = 400,
   Index = 501,
   Select = 601
 };

@@ -101,6 +101,7 @@ CudnnDataType typeOf(GraphElement element) {
     case GraphElement::BF16: return CudnnDataType::Bfloat16;
     case GraphElement::E4M3: return CudnnDataType::Fp8E4m3;
     case GraphElement::I32: return CudnnDataType::Int32;
+    case GraphElement::I64: return CudnnDataType::Int64;
     case GraphElement::Boolean: return CudnnDataType::Boolean;
     case GraphElement::F32: break;
   }
@@ -115,6 +116,8 @@ CudnnPointwise modeOf(GraphOperator operation) {
     case GraphOperator::Divide: return CudnnPointwise::Divide;
     case GraphOperator::GreaterOrEqual: return CudnnPointwise::GreaterOrEqual;
     case GraphOperator::Greater: return CudnnPointwise::Greater;
+    case GraphOperator::Less: return CudnnPointwise::Less;
+    case GraphOperator::And: return CudnnPointwise::And;
     case GraphOperator::Exponential: return CudnnPointwise::Exponential;
     case GraphOperator::Logarithm: return CudnnPointwise::Logarithm;
     case GraphOperator::Index: return CudnnPointwise::Index;
@@ -154,6 +157,7 @@ class GraphDescriptors {
     made.set(CudnnAttribute::TensorAlignment, CudnnType::Int64, kAlignment);
     made.set(CudnnAttribute::TensorIsVirtual, CudnnType::Boolean, tensor.isVirtual);
     made.set(CudnnAttribute::TensorIsByValue, CudnnType::Boolean, tensor.scalar.has_value());
+    if (tensor.offsets >= 0) made.set(CudnnAttribute::TensorOffsets, this->tensor(tensor.offsets));
     made.finalize("describe a tensor of attention");
   }
 
@@ -179,6 +183,9 @@ class GraphDescriptors {
     made.set(CudnnAttribute::MatmulOperationB, tensor(step.b));
     made.set(CudnnAttribute::MatmulOperationC, tensor(step.y));
     made.set(CudnnAttribute::MatmulOperationMatmul, matmul);
+    if (step.rows >= 0) made.set(CudnnAttribute::MatmulOperationRows, tensor(step.rows));
+    if (step.columns >= 0) made.set(CudnnAttribute::MatmulOperationColumns, tensor(step.columns));
+    if (step.inner >= 0) made.set(CudnnAttribute::MatmulOperationInner, tensor(step.inner));
     made.finalize("describe a GEMM of attention");
   }
 

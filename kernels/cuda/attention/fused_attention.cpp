@@ -4,6 +4,7 @@
 
 #include "core/tensor/scaling.h"
 #include "kernels/cuda/attention/attention_graph.h"
+#include "kernels/cuda/attention/graph_sequences.h"
 #include "kernels/cuda/support/workspace.h"
 
 #include <optional>
@@ -33,6 +34,7 @@ struct FusedParts {
   std::size_t numTensors = 0;
   std::vector<GraphOperand> operands;
   std::vector<GraphScratch> scratch;
+  std::optional<GraphSequences> sequences;
   std::string way;
 };
 
@@ -40,7 +42,9 @@ class FusedAttention final : public Kernel {
  public:
   explicit FusedAttention(FusedParts parts) : m(std::move(parts)) {}
 
-  std::size_t workspaceBytes() const override { return scratchBytes() + m.graph->workspaceBytes(); }
+  std::size_t workspaceBytes() const override {
+    return scratchBytes() + (m.sequences ? m.sequences->workspaceBytes() : 0) + m.graph->workspaceBytes();
+  }
   std::vector<std::string> ways() const override { return {m.way}; }
 
   void run(Pointers pointers, std::byte* workspace) override {
@@ -51,7 +55,9 @@ class FusedAttention final : public Kernel {
       tensors[static_cast<std::size_t>(part.tensor)] = workspace;
       workspace += workspacePart(part.bytes);
     }
+    if (m.sequences) workspace = m.sequences->begin(pointers, workspace, tensors);
     m.graph->run(tensors, workspace);
+    if (m.sequences) m.sequences->end(pointers);
   }
 
  private:
@@ -98,23 +104,33 @@ class GraphOperands {
   std::vector<int> m_unwanted;
 };
 
-std::size_t unwantedBytes(const GraphTensor& tensor) {
+/// Enough for elements of any format. Entries of sequences one after another are no longer than one with all tokens.
+std::size_t bytesInWorkspace(const GraphTensor& tensor) {
   const GraphExtents& dims = tensor.dims;  // of packed ones, too, the last element is within its own extent
   std::int64_t last = 1;
-  for (std::size_t axis = 0; axis < dims.size(); ++axis) last += (dims[axis] - 1) * tensor.strides[axis];
+  for (std::size_t axis = tensor.offsets < 0 ? 0 : 1; axis < dims.size(); ++axis)
+    last += (dims[axis] - 1) * tensor.strides[axis];
   return static_cast<std::size_t>(last) * sizeof(float);
 }
 
+struct GraphMemory {
+  std::vector<int> scratch;  // tensors of the graph
+  std::optional<GraphSequences> sequences = std::nullopt;
+};
+
 Result<std::unique_ptr<Kernel>> makeKernel(const CompileRequest& request, const TensorGraph& graph,
-                                           GraphOperands operands, std::vector<GraphScratch> scratch, std::string way) {
+                                           GraphOperands operands, GraphMemory memory, std::string way) {
   Result<std::unique_ptr<PreparedGraph>> prepared = request.device.graphs->prepare(graph);
   if (!prepared) return prepared.error();
-  for (const int tensor : operands.unwanted())
-    scratch.push_back({tensor, unwantedBytes(graph.tensors[static_cast<std::size_t>(tensor)])});
+  std::vector<GraphScratch> scratch;
+  for (const std::vector<int>& tensors : {memory.scratch, operands.unwanted()})
+    for (const int tensor : tensors)
+      scratch.push_back({tensor, bytesInWorkspace(graph.tensors[static_cast<std::size_t>(tensor)])});
   FusedParts parts{.graph = std::move(*prepared),
                    .numTensors = graph.tensors.size(),
                    .operands = std::move(operands).take(),
                    .scratch = std::move(scratch),
+                   .sequences = std::move(memory.sequences),
                    .way = std::move(way)};
   for (const GraphOperand& operand : parts.operands)
     if (!operand.binding)
@@ -136,7 +152,12 @@ Result<std::unique_ptr<Kernel>> makeFusedForward(const CompileRequest& request, 
   addInputs(operands, made.q, made.k, made.v);
   operands.addOwn(made.y, OperandKind::Output);
   if (made.lse >= 0) operands.addOwn(made.lse, OperandKind::Residual);
-  return makeKernel(request, made.graph, std::move(operands), {}, "attention by cuDNN, bitwise identical in every run");
+  std::optional<GraphSequences> sequences = GraphSequences::ifAny(request, problem, made.sequences);
+  if (sequences)
+    sequences->clearQueries({.whole = operands.findOwn(OperandKind::Output)}, problem.layouts.y,
+                            operands.findOwn(OperandKind::Residual));
+  return makeKernel(request, made.graph, std::move(operands), {.scratch = {}, .sequences = std::move(sequences)},
+                    "attention by cuDNN, bitwise identical in every run");
 }
 
 Result<std::unique_ptr<Kernel>> makeFp8Forward(const CompileRequest& request, const AttentionProblem& problem) {
@@ -149,15 +170,13 @@ Result<std::unique_ptr<Kernel>> makeFp8Forward(const CompileRequest& request, co
   operands.addScale(made.scaleV, AttentionForm::kValue);
   operands.addOwn(made.y, OperandKind::Output);
   if (made.lse >= 0) operands.addOwn(made.lse, OperandKind::Residual);
-  return makeKernel(request, made.graph, std::move(operands),
-                    {{made.amaxProbabilities, sizeof(float)}, {made.amaxY, sizeof(float)}},
+  return makeKernel(request, made.graph, std::move(operands), {.scratch = {made.amaxProbabilities, made.amaxY}},
                     "FP8 attention by cuDNN, bitwise identical in every run");
 }
 
 Result<std::unique_ptr<Kernel>> makeFusedBackward(const CompileRequest& request, const AttentionProblem& problem) {
   const AttentionBackwardGraph made = attentionBackwardGraph(problem);
-  const TokenLayout& q = problem.layouts.q;
-  const auto rows = static_cast<std::size_t>(q.batch * q.heads * q.tokens);
+  const AttentionLayouts& gradients = problem.gradients;
   GraphOperands operands(request, problem);
   addInputs(operands, made.q, made.k, made.v);
   operands.addOwn(made.y, OperandKind::Output);
@@ -166,10 +185,16 @@ Result<std::unique_ptr<Kernel>> makeFusedBackward(const CompileRequest& request,
   operands.addGradient(made.dq, AttentionForm::kQuery);
   operands.addGradient(made.dk, AttentionForm::kKey);
   operands.addGradient(made.dv, AttentionForm::kValue);
-  return makeKernel(
-      request, made.graph, std::move(operands),
-      {{made.deltas, rows * sizeof(float)}, {made.sums, rows * static_cast<std::size_t>(q.channels) * sizeof(float)}},
-      "gradients of attention by cuDNN; the sum for x has no fixed order, so its last bits may vary");
+  std::optional<GraphSequences> sequences = GraphSequences::ifAny(request, problem, made.sequences);
+  if (sequences) {
+    sequences->readStatistics(made.lse, operands.findOwn(OperandKind::Residual));
+    sequences->clearQueries(findHeadGradient(request, problem, AttentionForm::kQuery), gradients.q);
+    sequences->clearKeys(findHeadGradient(request, problem, AttentionForm::kKey), gradients.k);
+    sequences->clearKeys(findHeadGradient(request, problem, AttentionForm::kValue), gradients.v);
+  }
+  return makeKernel(request, made.graph, std::move(operands),
+                    {.scratch = made.scratch, .sequences = std::move(sequences)},
+                    "gradients of attention by cuDNN; the sum for x has no fixed order, so its last bits may vary");
 }
 
 }  // namespace

@@ -5,11 +5,13 @@
 #include "kernels/cuda/attention/norm_rotary_launch.h"
 #include "kernels/cuda/attention/rotary_turns.h"
 #include "kernels/cuda/attention/run_counts.h"
+#include "kernels/cuda/attention/split_rotary.h"
 #include "kernels/cuda/elementwise/elementwise_program.h"
 #include "kernels/cuda/kernel_def.h"
 #include "kernels/cuda/support/workspace.h"
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -32,6 +34,7 @@ struct NormRotaryParts {
   Binding x, gamma, rstd, sums, starts;
   Binding y;                 // or its gradient
   Binding gradX, gradGamma;  // backward; absent: not wanted
+  std::optional<StepCopies> copies;
   bool isBackward = false;
 };
 
@@ -53,6 +56,7 @@ class NormRotaryKernel final : public Kernel {
     task.rstd = reinterpret_cast<float*>(m.rstd.at(pointers));
     task.sums = countsAt(m.sums, pointers);
     task.starts = countsAt(m.starts, pointers);
+    if (m.copies) task.codes = rotaryCodes(*m.copies, pointers, m_device).front();
     if (!m.isBackward) return launchNormRotaryForward(task, m_device.stream);
     task.dx = m.gradX.at(pointers);
     if (m.gradGamma) task.gammaSums = reinterpret_cast<float*>(workspace);
@@ -120,6 +124,7 @@ Result<std::unique_ptr<Kernel>> compileNormRotary(const CompileRequest& request)
       .y = findOperand(request, {kRotary, isForward ? OperandKind::Output : OperandKind::GradOutput, 0}),
       .gradX = findOperand(request, {kNorm, OperandKind::GradInput, 0}),
       .gradGamma = findOperand(request, {kNorm, OperandKind::GradParameter, 0}),
+      .copies = {},
       .isBackward = !isForward};
   const auto counts = [&](int slot) {
     return slot < 0 ? Binding() : findOperand(request, {kRotary, OperandKind::Input, slot});
@@ -129,6 +134,9 @@ Result<std::unique_ptr<Kernel>> compileNormRotary(const CompileRequest& request)
   const TensorSpec& x = request.graph.spec(request.step.nodes[kRotary], OperandKind::Input, 0);
   const Result<TokenLayout> layout = rotaryLayout(parts.form, x.shape);
   if (!layout) return layout.error();
+  Result<std::optional<StepCopies>> copies = StepCopies::ifAny(request);
+  if (!copies) return copies.error();
+  parts.copies = std::move(*copies);
   parts.layout = *layout;
   parts.task.element = elementOf(x.dtype);
   parts.task.eps = static_cast<float>(norm.real("eps"));
@@ -144,6 +152,11 @@ Verdict supportsNormRotary(const KernelQuery& query) {
                                  NormRotaryTask::kMaxChannels, channels));
 }
 
+Verdict canQuantizeHeads(const KernelQuery& query) {
+  const Verdict fits = supportsNormRotary(query);
+  return fits ? canQuantizeTokens(query) : fits;
+}
+
 }  // namespace
 
 KernelDef norm_rotary() {
@@ -152,6 +165,7 @@ KernelDef norm_rotary() {
       .phases = {Phase::Forward, Phase::Backward},
       .supports = supportsNormRotary,
       .compile = compileNormRotary,
+      .supportsCopies = canQuantizeHeads,
   };
 }
 

@@ -9,12 +9,14 @@
 
 #include "kernels/cuda/stream/launch.h"
 
+#include <algorithm>
 #include <type_traits>
 
 #include <cuda_runtime.h>
 
 #include "kernels/cuda/device/elementwise.h"
 #include "kernels/cuda/device/rotary.h"
+#include "kernels/cuda/device/rotary_codes.h"
 
 namespace fuseline::cuda {
 
@@ -64,7 +66,6 @@ class HeadOfToken {
   }
   __device__ float x(std::int64_t d) const { return loadElement(kElement, m_task.x, m_firstOfX + d); }
   __device__ float dy(std::int64_t d) const { return loadElement(kElement, m_task.y, m_first + d); }
-  __device__ void putY(std::int64_t d, float value) const { storeElement(kElement, m_task.y, m_first + d, value); }
   __device__ void putDx(std::int64_t d, float value) const {
     storeElement(kElement, m_task.dx, m_firstOfDx + d, value);
   }
@@ -86,8 +87,15 @@ class HeadOfToken {
     for (std::int64_t d = 2 * m_task.numPairs + threadIdx.x; d < m_task.channels; d += kWarpLanes) rest(d);
   }
 
-  __device__ void forward(float rstd) const {
+  using Codes = RotaryCodeWriter<kElement, 1, RotaryCodes>;
+
+  __device__ void forward(float rstd, Codes& codes) const {
     const auto normalized = [&](std::int64_t d) { return x(d) * rstd * gamma(d); };
+    const auto putY = [&](std::int64_t d, float value) {
+      const float values[1] = {value};
+      if (isWanted(m_task.codes)) codes.put(m_first + d, values);
+      if (m_task.y) storeElement(kElement, m_task.y, m_first + d, value);
+    };
     forEach(
         [&](std::int64_t one, std::int64_t other, float cosine, float sine) {
           const float h1 = normalized(one);
@@ -140,18 +148,23 @@ __global__ void __launch_bounds__(kHeadThreads, kForwardBlocks)
     normAndRotate(const __grid_constant__ NormRotaryTask task) {
   __shared__ float cosines[NormRotaryTask::kMaxPairs];
   __shared__ float sines[NormRotaryTask::kMaxPairs];
+  const bool isFirst = blockIdx.x == 0 && threadIdx.x == 0 && threadIdx.y == 0;
+  if (isFirst && task.codes.codes) *task.codes.inverse = 1.0f / *task.codes.scale;
+  if (task.batch * task.tokens == 0) return;
   const std::int64_t entry = blockIdx.x / task.tokens;
   const std::int64_t token = blockIdx.x % task.tokens;
   findAngles(task, entry, token, cosines, sines);
   __syncthreads();
   const Angles angles{cosines, sines};
   const std::int64_t row = rowOf(task, entry, token);
+  typename HeadOfToken<kElement>::Codes codes(task.codes);
   for (std::int64_t head = threadIdx.y; head < task.heads; head += kHeadWarps) {
     const HeadOfToken<kElement> own(task, angles, row, head);
     const float rstd = 1.0f / sqrtf(own.sumOfSquares() / static_cast<float>(task.channels) + task.eps);
     if (task.rstd && threadIdx.x == 0) task.rstd[row * task.heads + head] = rstd;
-    own.forward(rstd);
+    own.forward(rstd, codes);
   }
+  codes.finish();
 }
 
 template <Element kElement>
@@ -203,10 +216,10 @@ void withElementOf(const NormRotaryTask& task, const Launch& launch) {
 
 void launchNormRotaryForward(const NormRotaryTask& task, Stream stream) {
   const std::int64_t tokens = task.batch * task.tokens;
-  if (tokens == 0) return;
+  if (tokens == 0 && !task.codes.codes) return;
   withElementOf(task, [&](auto element) {
-    launch(normAndRotate<element()>, dim3(static_cast<unsigned>(tokens)), dim3(kWarpLanes, kHeadWarps), 0, stream,
-           task);
+    launch(normAndRotate<element()>, dim3(static_cast<unsigned>(std::max<std::int64_t>(tokens, 1))),
+           dim3(kWarpLanes, kHeadWarps), 0, stream, task);
   });
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/cuda/attention/split_rotary_launch.h"
 #include "kernels/cuda/device/program.h"
 #include "kernels/cuda/stream/stream.h"
 
@@ -17,6 +18,7 @@ struct NormRotaryTask {
   const void* x = nullptr;
   const void* gamma = nullptr;  // [channels]
   void* y = nullptr;            // backward: dy, which is read
+  RotaryCodes codes;            // forward: of y, which is null if only they are wanted
   float* rstd = nullptr;        // of each head; forward: null: not wanted
   void* dx = nullptr;           // null: not wanted
   float* gammaSums = nullptr;   // [blocks, channels]; null: not wanted

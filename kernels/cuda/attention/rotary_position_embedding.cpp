@@ -6,6 +6,7 @@
 #include "kernels/cuda/attention/rotary_launch.h"
 #include "kernels/cuda/attention/rotary_turns.h"
 #include "kernels/cuda/attention/run_counts.h"
+#include "kernels/cuda/attention/split_rotary.h"
 #include "kernels/cuda/elementwise/elementwise_launch.h"
 #include "kernels/cuda/elementwise/elementwise_program.h"
 #include "kernels/cuda/kernel_def.h"
@@ -99,7 +100,11 @@ KernelDef rotary_position_embedding() {
   return {
       .name = "RotaryPositionEmbedding",
       .phases = {Phase::Forward, Phase::Backward},
-      .compile = compileRotary,
+      .compile =
+          [](const CompileRequest& request) {
+            return request.step.copies.empty() ? compileRotary(request) : compileSplitRotary(request);
+          },
+      .supportsCopies = canQuantizeParts,
   };
 }
 

@@ -1,6 +1,6 @@
 // Kernel "split_rotary": a Split and the rotary embeddings of its parts in one launch, perhaps after a bias; backward
-// gathers the parts' gradients. Sums of sequence lengths and start positions are data: the host checks them in the
-// first run.
+// gathers the parts' gradients, and sums their rows for the bias. The host checks sums of sequence lengths and start
+// positions in the first run.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/split_rotary.h"
 
@@ -13,6 +13,7 @@
 #include "kernels/cuda/elementwise/elementwise_program.h"
 #include "kernels/cuda/kernel_def.h"
 #include "kernels/cuda/quantize/step_copies.h"
+#include "kernels/cuda/support/workspace.h"
 
 #include <algorithm>
 #include <optional>
@@ -42,8 +43,8 @@ struct BoundColumns {
 };
 
 struct SplitRotaryParts {
-  SplitRotaryTask task;  // without pointers
-  Binding packed, bias;
+  SplitRotaryTask task;               // without pointers
+  Binding packed, bias;               // backward: their gradients
   std::vector<BoundColumns> columns;  // by part
   std::optional<StepCopies> copies;
 };
@@ -52,11 +53,15 @@ class SplitRotaryKernel final : public Kernel {
  public:
   SplitRotaryKernel(SplitRotaryParts parts, const DeviceContext& device) : m(std::move(parts)), m_device(device) {}
 
-  void run(Pointers pointers, std::byte*) override {
+  std::size_t workspaceBytes() const override {
+    return hasSums() ? workspacePart(static_cast<std::size_t>(numGroups() * m.task.width) * sizeof(float)) : 0;
+  }
+
+  void run(Pointers pointers, std::byte* workspace) override {
     checkOnce(pointers);
     SplitRotaryTask task = m.task;
     task.packed = m.packed.at(pointers);
-    task.bias = m.bias.at(pointers);
+    if (!task.isBackward) task.bias = m.bias.at(pointers);
     for (std::size_t i = 0; i < m.columns.size(); ++i) {
       const PartPositions& positions = m.columns[i].positions;
       RotaryColumns& columns = task.parts[i];
@@ -65,23 +70,20 @@ class SplitRotaryKernel final : public Kernel {
       columns.starts = countsAt(positions.starts, pointers);
     }
     if (m.copies) addCodes(pointers, task);
-    launchSplitRotary(task, m_device.stream);
+    if (!hasSums()) return launchSplitRotary(task, m_device.stream);
+    const SplitRotarySums sums{
+        .parts = reinterpret_cast<float*>(workspace), .groups = numGroups(), .biasGradient = m.bias.at(pointers)};
+    launchSplitRotary(task, sums, m_device.stream);
   }
 
  private:
-  /// Parts with one scale have one amax.
+  bool hasSums() const { return m.task.isBackward && m.bias; }
+  int numGroups() const { return numSumGroups(m.task, m_device.numMultiprocessors); }
+
   void addCodes(Pointers pointers, SplitRotaryTask& task) const {
-    if (m.copies->isAmaxOnly()) m.copies->clearedAmax(pointers, m_device);
-    const device::QuantizedOutputs outputs = m.copies->at(pointers);
-    for (std::size_t i = 0; i < m.columns.size(); ++i) {
-      if (m.columns[i].copy < 0) continue;
-      const device::CopyPair& pair = outputs.pairs[m.columns[i].copy];
-      task.parts[i].codes = {.codes = pair.rowwise.codes,
-                             .inverse = static_cast<float*>(pair.rowwise.scales),
-                             .scale = pair.scale,
-                             .amax = pair.amax,
-                             .code = pair.rowwise.code};
-    }
+    const std::vector<RotaryCodes> codes = rotaryCodes(*m.copies, pointers, m_device);
+    for (std::size_t i = 0; i < m.columns.size(); ++i)
+      if (const int copy = m.columns[i].copy; copy >= 0) task.parts[i].codes = codes[static_cast<std::size_t>(copy)];
   }
 
   void checkOnce(Pointers pointers) {
@@ -156,14 +158,15 @@ Result<std::unique_ptr<Kernel>> compileSplitRotary(const CompileRequest& request
   const bool isForward = request.step.phase == Phase::Forward;
   const SplitRotary found = splitRotary(request.graph, request.step.nodes);
   const TensorSpec& packed = request.graph.spec(request.step.nodes.front(), OperandKind::Input, 0);
-  SplitRotaryParts parts{
-      .packed = findOperand(request, {0, isForward ? OperandKind::Input : OperandKind::GradInput, 0}),
-      .bias = isForward && found.hasBias() ? findOperand(request, {found.bias, OperandKind::Parameter, 0}) : Binding()};
+  SplitRotaryParts parts{.packed =
+                             findOperand(request, {0, isForward ? OperandKind::Input : OperandKind::GradInput, 0})};
+  if (found.hasBias())
+    parts.bias = findOperand(request, {found.bias, isForward ? OperandKind::Parameter : OperandKind::GradParameter, 0});
   Result<std::optional<StepCopies>> copies = StepCopies::ifAny(request);
   if (!copies) return copies.error();
   parts.copies = std::move(*copies);
   SplitRotaryTask& task = parts.task;
-  task.rows = packed.rows();
+  task.rows = packed.numElements() / std::max<std::int64_t>(found.width, 1);
   task.width = found.width;
   task.element = elementOf(packed.dtype);
   task.isBackward = !isForward;
@@ -187,24 +190,10 @@ Result<std::unique_ptr<Kernel>> compileSplitRotary(const CompileRequest& request
   return std::unique_ptr<Kernel>(std::make_unique<SplitRotaryKernel>(std::move(parts), request.device));
 }
 
-/// Columnwise tensors would need tiles of rows.
-Verdict canQuantizeParts(const KernelQuery& query) {
-  const std::size_t numParts = splitRotary(query.graph, query.members).parts.size();
-  if (numParts > SplitRotaryTask::kMaxParts)
-    return Verdict::no(fmt::format("On a GPU this pass supports up to {} parts; the split has {}.",
-                                   SplitRotaryTask::kMaxParts, numParts));
-  const TensorQuantizers& quantizers = query.copies->quantizers;
-  const bool isOfTensor = quantizers.rowwise && quantizers.rowwise->scaling == Scaling::PerTensor;
-  if (query.copies->isAmaxOnly() || (isOfTensor && !quantizers.columnwise)) return Verdict::yes();
-  return Verdict::no("On a GPU this pass quantizes with one scale per tensor, for consumers of rows.");
-}
-
 namespace {
 
 Verdict supportsSplitRotary(const KernelQuery& query) {
   const SplitRotary found = splitRotary(query.graph, query.members);
-  if (found.hasBias() && query.phase == Phase::Backward)
-    return Verdict::no("On a GPU this pass does not compute the bias gradient, a sum over all rows.");
   if (found.parts.size() > SplitRotaryTask::kMaxParts)
     return Verdict::no(fmt::format("On a GPU this pass supports up to {} parts; the split has {}.",
                                    SplitRotaryTask::kMaxParts, found.parts.size()));
@@ -218,6 +207,35 @@ Verdict supportsSplitRotary(const KernelQuery& query) {
 }
 
 }  // namespace
+
+/// Works with one scale have one amax.
+std::vector<RotaryCodes> rotaryCodes(const StepCopies& copies, Pointers pointers, const DeviceContext& device) {
+  if (copies.isAmaxOnly()) copies.clearedAmax(pointers, device);
+  const device::QuantizedOutputs outputs = copies.at(pointers);
+  std::vector<RotaryCodes> codes;
+  for (int i = 0; i < outputs.numPairs; ++i) {
+    const device::CopyPair& pair = outputs.pairs[i];
+    codes.push_back({.codes = pair.rowwise.codes,
+                     .inverse = static_cast<float*>(pair.rowwise.scales),
+                     .scale = pair.scale,
+                     .amax = pair.amax,
+                     .code = pair.rowwise.code});
+  }
+  return codes;
+}
+
+/// Columnwise tensors would need tiles of rows.
+Verdict canQuantizeParts(const KernelQuery& query) {
+  if (const Verdict fits = supportsSplitRotary(query); !fits) return fits;
+  return canQuantizeTokens(query);
+}
+
+Verdict canQuantizeTokens(const KernelQuery& query) {
+  const TensorQuantizers& quantizers = query.copies->quantizers;
+  const bool isOfTensor = quantizers.rowwise && quantizers.rowwise->scaling == Scaling::PerTensor;
+  if (query.copies->isAmaxOnly() || (isOfTensor && !quantizers.columnwise)) return Verdict::yes();
+  return Verdict::no("On a GPU this pass quantizes with one scale per tensor, for consumers of rows.");
+}
 
 KernelDef split_rotary() {
   return {

@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/cuda/attention/split_rotary_launch.h"
 #include "kernels/cuda/kernel_def.h"
+#include "kernels/cuda/quantize/step_copies.h"
 
 #include <memory>
+#include <vector>
 
 namespace fuseline::cuda::kernels {
 
@@ -12,5 +15,10 @@ namespace fuseline::cuda::kernels {
 Result<std::unique_ptr<Kernel>> compileSplitRotary(const CompileRequest& request);
 /// Whether it can write these quantized tensors of its parts; query: with copies.
 Verdict canQuantizeParts(const KernelQuery& query);
+/// The same for any pass over tokens, whose heads are one row.
+Verdict canQuantizeTokens(const KernelQuery& query);
+
+/// The quantized tensors of each work of the step, with memory that is ready.
+std::vector<RotaryCodes> rotaryCodes(const StepCopies& copies, Pointers pointers, const DeviceContext& device);
 
 }  // namespace fuseline::cuda::kernels

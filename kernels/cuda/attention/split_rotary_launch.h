@@ -60,4 +60,15 @@ struct SplitRotaryTask {
 
 void launchSplitRotary(const SplitRotaryTask& task, Stream stream);
 
+/// Backward, with the bias gradient: sums of columns of the packed gradient, by group of rows first, so that runs are
+/// bitwise identical.
+struct SplitRotarySums {
+  float* parts = nullptr;  // [groups, width]
+  int groups = 1;
+  void* biasGradient = nullptr;
+};
+/// The number of groups of rows that occupies the device.
+int numSumGroups(const SplitRotaryTask& task, int numMultiprocessors);
+void launchSplitRotary(const SplitRotaryTask& task, const SplitRotarySums& sums, Stream stream);
+
 }  // namespace fuseline::cuda

@@ -17,7 +17,7 @@
 
 namespace fuseline::cuda {
 
-enum class GraphElement : std::uint8_t { F32, F16, BF16, E4M3, I32, Boolean };
+enum class GraphElement : std::uint8_t { F32, F16, BF16, E4M3, I32, I64, Boolean };
 GraphElement graphElement(DType dtype);
 
 /// [batch, head, row, column] wherever attention is meant; strides in elements.
@@ -30,6 +30,9 @@ struct GraphTensor {
   GraphElement element = GraphElement::F32;
   bool isVirtual = false;
   std::optional<std::variant<float, std::int32_t>> scalar = std::nullopt;
+  /// Tensor of where each batch entry begins, in elements, in place of its stride: I64 [batch + 1, 1, 1, 1]. -1: the
+  /// stride counts.
+  int offsets = -1;
 };
 
 enum class GraphOperator : std::uint8_t {
@@ -40,6 +43,8 @@ enum class GraphOperator : std::uint8_t {
   Divide,
   GreaterOrEqual,
   Greater,
+  Less,
+  And,
   Exponential,
   Logarithm,
   Identity,
@@ -60,6 +65,8 @@ struct GraphStep {
   int y = -1;
   int axis = 0;
   GraphElement compute = GraphElement::F32;
+  /// A product may count only a part of its extents in each batch entry: I32 tensors [batch, 1, 1, 1]. -1: all.
+  int rows = -1, columns = -1, inner = -1;
 };
 
 struct TensorGraph {

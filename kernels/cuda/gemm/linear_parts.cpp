@@ -114,8 +114,10 @@ Result<PreparedProduct> prepareProduct(const GemmProblem& problem, const DeviceC
   return prepareInWay(problem, FactorWay::Decoded, device);
 }
 
-/// The GEMM writes a quantized result itself, if only the quantized one is read and the library can.
+/// The GEMM writes a quantized result itself, if only the quantized one is read, of values that are not rounded before,
+/// and the library can.
 Result<PreparedProduct> prepareResult(const Product& product, const StepCopies& copies, const DeviceContext& device) {
+  if (!copies.isUnrounded()) return prepareProduct(product.problem, device);
   GemmProblem quantizing = product.problem;
   quantizing.cFormat = copies.format();
   const FactorWay way = factorWayOf(quantizing, device.capability);

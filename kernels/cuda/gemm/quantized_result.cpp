@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/quantized_result.h"
 
+#include "core/ops/attention_form.h"
+#include "core/quant/attention_quantizers.h"
 #include "kernels/cuda/quantize/quantize_launch.h"
 #include "kernels/cuda/support/workspace.h"
 
@@ -39,7 +41,31 @@ bool hasOnlyABias(const KernelQuery& query) {
 
 }  // namespace
 
+namespace {
+
+/// The slot in which an attention reads the value, or a view of it, quantized; -1: there is none.
+int slotOfAttention(const Graph& graph, const Value& value) {
+  if (value.uses.size() != 1) return -1;
+  const Use& use = value.uses.front();
+  const Node& reader = graph.node(use.node);
+  if (isQuantizedAttention(reader)) return use.slot;
+  return reader.operation->isView ? slotOfAttention(graph, graph.value(reader.outputs.front())) : -1;
+}
+
+/// Attention reads rounded values, which take a pass after the GEMM. Keys and values have it for the sake of queries.
+Verdict canQuantizeForAttention(const KernelQuery& query, int slot) {
+  if (slot == AttentionForm::kQuery)
+    return Verdict::no("A quantization of queries after a cuBLASLt GEMM would take another pass.");
+  if (hasOnlyABias(query)) return Verdict::yes();
+  return Verdict::no("cuBLASLt quantizes the result of a GEMM with a bias, but not with other epilogues.");
+}
+
+}  // namespace
+
 Verdict canQuantizeResult(const KernelQuery& query) {
+  const Value& result = query.graph.value(query.graph.node(query.members.back()).outputs.front());
+  const int slot = query.phase == Phase::Forward ? slotOfAttention(query.graph, result) : -1;
+  if (slot >= 0) return canQuantizeForAttention(query, slot);
   const TensorQuantizers& quantizers = query.copies->quantizers;
   if (!quantizers.isDelayed() || !areOfRows(quantizers))
     return Verdict::no("cuBLASLt quantizes the result of a GEMM only with one scale that is known in advance.");

@@ -44,7 +44,9 @@ class StepCopies {
   void launchTransposes(Pointers pointers, const DeviceContext& device) const;
   std::size_t numPairs() const { return m_operands.size(); }
   bool hasColumns() const;
-  /// Memory, set to 0, of an amax that is requested alone and that a kernel updates.
+  /// Do quantized values follow from float32, not from the rounded result?
+  bool isUnrounded() const { return m_step->copies.front().isUnrounded; }
+  /// Memory of an amax that is requested alone and that a kernel raises; set to 0 unless an earlier step has raised it.
   float* clearedAmax(Pointers pointers, const DeviceContext& device) const;
   /// Quantizes the tensor in memory with separate kernels. Values that a kernel would have quantized before rounding
   /// are rounded here.

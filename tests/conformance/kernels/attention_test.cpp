@@ -195,6 +195,38 @@ TEST(Attention, OfFp8IsQuantizedByTheSplit) {
       }
 }
 
+/// Linears and rotary embeddings quantize their own results with the scale that they share.
+TEST(Attention, OfFp8IsQuantizedByLinears) {
+  for (const char* const name : {"Float8CurrentScaling", "DelayedScaling"})
+    for (const bool hasBias : {false, true})
+      for (const LinearHeads& heads : {LinearHeads{}, LinearHeads{.hasHeads = true}, LinearHeads{.hasRotary = true},
+                                       LinearHeads{.hasRotary = true, .hasHeads = true},
+                                       LinearHeads{.hasRotary = true, .hasHeads = true, .hasNorms = true}}) {
+        LinearHeads given = heads;
+        given.hasBias = hasBias;
+        const Graph graph = chain(DType::BF16, {96, 16}, fp8AttentionOfLinears(given), fp8Attention(name));
+        for (const std::shared_ptr<Backend>& backend : {onThreads(3), makeReferenceBackend()}) {
+          const FusionReport report = fusedFor(graph, backend);
+          ASSERT_TRUE(isQuantizedByProducer(graph, report, "attention")) << toTree(graph, report);
+          const FusionReport apart = withoutFusedOperandsOf(graph, report, "attention");
+          EXPECT_EQ(firstDifference(runPlan(graph, report, backend), runPlan(graph, apart, backend), 0.0), "")
+              << name << "\n"
+              << toTree(graph, report);
+          EXPECT_EQ(statesOfQuantizers(graph, report, backend), statesOfQuantizers(graph, apart, backend));
+        }
+      }
+}
+
+/// All three are quantized by a step of their own, as they share a scale.
+TEST(Attention, OfFp8IsQuantizedApartIfAnotherOpMakesTheValues) {
+  std::vector<Link> links = fp8AttentionOfLinears({.hasRotary = true});
+  links.insert(links.end() - 2, link("GELU"));
+  const Graph graph = chain(DType::BF16, {96, 16}, links, fp8Attention("DelayedScaling"));
+  const FusionReport report = fusedFor(graph, onThreads(1));
+  EXPECT_FALSE(isQuantizedByProducer(graph, report, "attention"));
+  EXPECT_NE(toTree(graph, report).find("shares its scale with"), std::string::npos) << toTree(graph, report);
+}
+
 TEST(Attention, NamesSumsOfLengthsThatAreNotLegal) {
   const OpSample sample = attentionSample({}, {{"attn_mask_type", std::string("padding")}});
   const Graph graph = sampleGraph(sample, DType::F32, ExecutionMode::Inference);

@@ -97,6 +97,28 @@ TEST_F(CudaRotary, IsAsExactAtAMillionTokensAsAtTheFirst) {
             "");
 }
 
+/// Widths of several blocks, and of no whole packets; rows of several groups.
+TEST_F(CudaRotary, OfASplitSumsTheBiasGradient) {
+  for (const std::vector<std::int64_t>& sizes : {std::vector<std::int64_t>{2400, 16, 16}, {32, 16, 7}})
+    for (const DType dtype : kFloatTypes) {
+      const std::int64_t width = sizes[0] + sizes[1] + sizes[2];
+      const std::vector<Link> links = {link("Bias", "bias"), with(link("Split", "split"), "sizes", sizes),
+                                       rotaryOf("rope_q", "split.y"), rotaryOf("rope_k", "split.y1")};
+      const Graph graph = chain(dtype, {37, 1, width}, links, {.extraOutputs = {"rope_q.y", "split.y2"}});
+      const std::shared_ptr<Backend> backend = *cudaTestBackend();
+      const FusionReport report = fusedFor(graph, backend);
+      ASSERT_TRUE(std::ranges::any_of(report.backward, [](const FusedOperation& entry) {
+        return entry.isFused() && entry.rule->name == "BackwardBiasSplitRotary";
+      })) << toTree(graph, report);
+      const RunResults results = runPlan(graph, report, backend);
+      EXPECT_EQ(
+          firstDifference(results, runPlan(graph, unfused(graph), makeReferenceBackend()), toleranceOf(dtype).relative),
+          "")
+          << width << " columns in " << dtypeName(dtype);
+      EXPECT_EQ(results, runPlan(graph, report, backend));
+    }
+}
+
 class CudaAttention : public OnCuda {};
 
 /// The way that each step of a plan says it is computed.
@@ -140,6 +162,23 @@ TEST_F(CudaAttention, OfFp8IsQuantizedByTheSplit) {
             << name << (hasRotary ? ", rotated" : "") << (hasBias ? ", with a bias" : "");
         EXPECT_EQ(statesOfQuantizers(graph, report, backend),
                   statesOfQuantizers(graph, withoutFusedOperands(report), backend));
+      }
+}
+
+/// Rotary embeddings quantize queries and keys; values take a pass after their GEMM.
+TEST_F(CudaAttention, OfFp8IsQuantizedByLinears) {
+  for (const char* const name : {"Float8CurrentScaling", "DelayedScaling"})
+    for (const bool hasBias : {false, true})
+      for (const bool hasHeads : {false, true}) {
+        const LinearHeads heads{.hasBias = hasBias, .hasRotary = true, .hasHeads = hasHeads, .hasNorms = hasHeads};
+        const Graph graph = chain(DType::BF16, {48, 16}, fp8AttentionOfLinears(heads), fp8Attention(name));
+        const std::shared_ptr<Backend> backend = *cudaTestBackend();
+        const FusionReport report = fusedFor(graph, backend);
+        ASSERT_TRUE(isQuantizedByProducer(graph, report, "attention")) << toTree(graph, report);
+        const FusionReport apart = withoutFusedOperandsOf(graph, report, "attention");
+        EXPECT_EQ(firstDifference(runPlan(graph, report, backend), runPlan(graph, apart, backend), 0.0), "")
+            << name << (hasHeads ? ", normalized heads" : "") << (hasBias ? ", with a bias" : "");
+        EXPECT_EQ(statesOfQuantizers(graph, report, backend), statesOfQuantizers(graph, apart, backend));
       }
 }
 
@@ -201,6 +240,19 @@ TEST_F(CudaAttention, GivesTheSameBitsInEveryRun) {
   EXPECT_EQ(runPlan(graph, unfused(graph), *cudaTestBackend()), runPlan(graph, unfused(graph), *cudaTestBackend()));
 }
 
+/// Sequences of several lengths, some empty, and rows that see no key.
+void appendSequences(std::vector<OpSample>& samples) {
+  using List = std::vector<std::int64_t>;
+  const AttentionExtents extents{.B = 3, .queries = 20, .keys = 24, .H = 4, .G = 2, .D = 16, .Dv = 32};
+  for (const char* mask : {"padding", "padding_causal", "padding_causal_bottom_right"})
+    for (const char* format : {"sbhd", "bshd", "thd"})
+      for (const bool hasWindow : {false, true}) {
+        AttributeValues given = {{"attn_mask_type", std::string(mask)}, {"qkv_format", std::string(format)}};
+        if (hasWindow) given.emplace_back("window_size", mask == std::string("padding") ? List{3, 2} : List{3, 0});
+        samples.push_back(attentionSample(extents, given));
+      }
+}
+
 /// Numbers of tokens that cuDNN's attention takes: it, or the graph that it would run.
 std::vector<OpSample> fusedSamples() {
   using List = std::vector<std::int64_t>;
@@ -218,6 +270,12 @@ std::vector<OpSample> fusedSamples() {
       attentionSample(longer, {{"attn_mask_type", std::string("causal_bottom_right")}, {"window_size", List{7, 0}}}));
   samples.push_back(attentionSample(longer, {{"attn_mask_type", std::string("no_mask")}, {"window_size", List{5, 3}}}));
   samples.push_back(attentionSample(extents, {{"qkv_format", std::string("bshd")}, {"softmax_scale", 0.7}}));
+  AttentionExtents odd = longer;
+  odd.queries = 20;
+  odd.keys = 67;
+  for (const char* mask : {"no_mask", "causal", "causal_bottom_right"})
+    samples.push_back(attentionSample(odd, {{"attn_mask_type", std::string(mask)}}));
+  appendSequences(samples);
   return samples;
 }
 
@@ -226,6 +284,37 @@ TEST_F(CudaAttention, AsOneGraphIsLikeTheReference) {
     for (const DType dtype : {DType::BF16, DType::F16}) {
       expectLikeReference(sample, dtype, ExecutionMode::Training);
       expectLikeReference(sample, dtype, ExecutionMode::Inference);
+    }
+}
+
+TEST_F(CudaAttention, OfSequencesIsOneGraph) {
+  std::vector<OpSample> samples;
+  appendSequences(samples);
+  for (const OpSample& sample : samples) {
+    const std::string ways = waysOf(sampleGraph(sample, DType::BF16, ExecutionMode::Training));
+    EXPECT_EQ(ways.find("not used"), std::string::npos) << sample.label << ": " << ways;
+  }
+}
+
+/// Sequences without queries or keys, rows that see no key, and tokens that are in no sequence.
+TEST_F(CudaAttention, AsOneGraphOfUnevenSequencesIsLikeTheReference) {
+  const AttentionExtents extents{.B = 3, .queries = 20, .keys = 24, .H = 4, .G = 2, .D = 16, .Dv = 32};
+  for (const char* format : {"bshd", "thd"})
+    for (const char* mask : {"padding", "padding_causal", "padding_causal_bottom_right"}) {
+      const bool isThd = format == std::string("thd");
+      const AttributeValues given = {{"attn_mask_type", std::string(mask)}, {"qkv_format", std::string(format)}};
+      const Graph graph = sampleGraph(attentionSample(extents, given), DType::BF16, ExecutionMode::Training);
+      const auto sums = [&](const char* name, std::vector<double> values) {
+        return std::pair(std::string(name), Tensor::fromDoubles(graph.value(graph.findValue(name)).spec, values));
+      };
+      const NamedTensors lengths = {
+          sums("cu_seqlens_q", isThd ? std::vector<double>{0, 9, 9, 16} : std::vector<double>{0, 20, 27, 27}),
+          sums("cu_seqlens_kv", isThd ? std::vector<double>{0, 5, 17, 17} : std::vector<double>{0, 5, 5, 29})};
+      EXPECT_EQ(firstDifference(runPlan(graph, unfused(graph), *cudaTestBackend(), 1, lengths),
+                                runPlan(graph, unfused(graph), makeReferenceBackend(), 1, lengths),
+                                4.0 * toleranceOf(DType::BF16).relative),
+                "")
+          << format << " " << mask;
     }
 }
 
@@ -255,6 +344,28 @@ TEST_F(CudaAttention, OnPackedTensorsIsLikeTheReference) {
                     "")
               << format << ", " << groups << " groups, " << tokens << " tokens in " << dtypeName(dtype);
         }
+}
+
+/// The same of sequences one after another.
+TEST_F(CudaAttention, OnPackedSequencesIsLikeTheReference) {
+  for (const std::int64_t groups : {1, 2}) {
+    std::vector<Link> links = packedHeads(4, 2 * groups);  // as 2 heads of 16 channels
+    links.erase(links.begin() + 1);                        // the Reshape
+    Link attention =
+        with(attentionOf(2, groups, {"split.y", "split.y1", "split.y2"}), "kv_channels", std::vector<std::int64_t>{16});
+    attention = with(std::move(attention), "qkv_format", std::string("thd"));
+    links.push_back(with(std::move(attention), "attn_mask_type", std::string("padding_causal")));
+    const Graph graph = chain(DType::BF16, {40, 16}, links);
+    const FusionReport report = fusedFor(graph, *cudaTestBackend());
+    ASSERT_TRUE(std::ranges::any_of(report.forward, [](const FusedOperation& entry) {
+      return entry.isFused() && entry.rule->name == "ForwardBackwardSplitAttention";
+    })) << toTree(graph, report);
+    EXPECT_EQ(firstDifference(runPlan(graph, report, *cudaTestBackend()),
+                              runPlan(graph, unfused(graph), makeReferenceBackend()),
+                              4.0 * toleranceOf(DType::BF16).relative),
+              "")
+        << groups << " groups";
+  }
 }
 
 /// In place of a test of the values: that they were computed that way, or why not.

@@ -110,6 +110,36 @@ bool has(const Descriptor& descriptor, const Needed& needed) {
   return found != descriptor.attributes.end() && found->second.type == needed.type && found->second.count > 0;
 }
 
+/// Numbers by batch entry, in memory.
+bool isTable(const Descriptor& tensor, std::int64_t numbers, std::initializer_list<CudnnDataType> types) {
+  return tensor.all<std::int64_t>(Attribute::TensorDims) == std::vector<std::int64_t>{numbers, 1, 1, 1} &&
+         tensor.one<char>(Attribute::TensorIsVirtual) == 0 &&
+         std::ranges::count(types, tensor.one<CudnnDataType>(Attribute::TensorDataType)) == 1;
+}
+
+bool isRagged(const Descriptor& tensor) { return tensor.attributes.contains(Attribute::TensorOffsets); }
+
+constexpr Attribute kLengths[] = {Attribute::MatmulOperationRows, Attribute::MatmulOperationColumns,
+                                  Attribute::MatmulOperationInner};
+
+/// Tables of sequences as cudnn-frontend describes them: offsets in one of two integer formats, lengths in int32. No
+/// graph has offsets without lengths.
+bool areSequencesRight(const Descriptor& told) {
+  const auto entriesOf = [](const Descriptor& tensor) { return tensor.all<std::int64_t>(Attribute::TensorDims)[0]; };
+  if (told.type == CudnnDescriptorType::Tensor && isRagged(told))
+    return isTable(told.other(Attribute::TensorOffsets), entriesOf(told) + 1,
+                   {CudnnDataType::Int32, CudnnDataType::Int64});
+  if (told.type != CudnnDescriptorType::MatmulOperation) return true;
+  const auto operands = {Attribute::MatmulOperationA, Attribute::MatmulOperationB, Attribute::MatmulOperationC};
+  const bool hasLengths = std::ranges::any_of(kLengths, [&](Attribute one) { return told.attributes.contains(one); });
+  if (!hasLengths && std::ranges::any_of(operands, [&](Attribute one) { return isRagged(told.other(one)); }))
+    return false;
+  return std::ranges::all_of(kLengths, [&](Attribute one) {
+    return !told.attributes.contains(one) ||
+           isTable(told.other(one), entriesOf(told.other(Attribute::MatmulOperationC)), {CudnnDataType::Int32});
+  });
+}
+
 // ---- From descriptors to a graph
 
 GraphElement elementOf(CudnnDataType type) {
@@ -118,6 +148,7 @@ GraphElement elementOf(CudnnDataType type) {
     case CudnnDataType::Bfloat16: return GraphElement::BF16;
     case CudnnDataType::Fp8E4m3: return GraphElement::E4M3;
     case CudnnDataType::Int32: return GraphElement::I32;
+    case CudnnDataType::Int64: return GraphElement::I64;
     case CudnnDataType::Boolean: return GraphElement::Boolean;
     case CudnnDataType::Float: break;
   }
@@ -134,6 +165,8 @@ GraphOperator operatorOf(CudnnPointwise mode) {
     case CudnnPointwise::Logarithm: return GraphOperator::Logarithm;
     case CudnnPointwise::Greater: return GraphOperator::Greater;
     case CudnnPointwise::GreaterOrEqual: return GraphOperator::GreaterOrEqual;
+    case CudnnPointwise::Less: return GraphOperator::Less;
+    case CudnnPointwise::And: return GraphOperator::And;
     case CudnnPointwise::Index: return GraphOperator::Index;
     case CudnnPointwise::Select: return GraphOperator::Select;
     case CudnnPointwise::Identity: break;
@@ -170,6 +203,7 @@ class ToldGraph {
                      .isVirtual = told.one<char>(Attribute::TensorIsVirtual) != 0};
     std::ranges::copy(told.all<std::int64_t>(Attribute::TensorDims), made.dims.begin());
     std::ranges::copy(told.all<std::int64_t>(Attribute::TensorStrides), made.strides.begin());
+    if (told.attributes.contains(Attribute::TensorOffsets)) made.offsets = tensor(told.other(Attribute::TensorOffsets));
     std::byte* const data = made.isVirtual ? nullptr : pointerOf(id);
     if (told.one<char>(Attribute::TensorIsByValue) != 0) made.scalar = scalarAt(data, made.element);
     graph.tensors.push_back(made);
@@ -202,7 +236,10 @@ class ToldGraph {
         graph.steps.push_back({.operation = GraphOperator::Matmul,
                                .x = at(Attribute::MatmulOperationA),
                                .b = at(Attribute::MatmulOperationB),
-                               .y = at(Attribute::MatmulOperationC)});
+                               .y = at(Attribute::MatmulOperationC),
+                               .rows = at(Attribute::MatmulOperationRows),
+                               .columns = at(Attribute::MatmulOperationColumns),
+                               .inner = at(Attribute::MatmulOperationInner)});
         break;
       case CudnnDescriptorType::ReductionOperation: {
         const Descriptor& reduction = told.other(Attribute::ReductionOperationReduction);
@@ -300,6 +337,7 @@ CudnnStatus finalize(CudnnDescriptor descriptor) {
     if (value.type == Type::Descriptor)
       for (CudnnDescriptor other : told.all<CudnnDescriptor>(attribute))
         if (!of(other).isFinal && of(other).type != CudnnDescriptorType::EngineConfig) return kBadParameter;
+  if (!areSequencesRight(told)) return kBadParameter;
   told.isFinal = true;
   return kSuccess;
 }

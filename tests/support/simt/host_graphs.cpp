@@ -13,6 +13,7 @@
 #include <limits>
 #include <map>
 #include <stdexcept>
+#include <utility>
 
 namespace fuseline::testing {
 
@@ -46,7 +47,17 @@ DType dtypeOf(GraphElement element) {
   return element == GraphElement::BF16 ? DType::BF16 : DType::F32;
 }
 
-std::int64_t bytesOf(GraphElement element) { return element == GraphElement::E4M3 ? 1 : sizeBytes(dtypeOf(element)); }
+std::int64_t bytesOf(GraphElement element) {
+  if (element == GraphElement::I64) return sizeof(std::int64_t);
+  return element == GraphElement::E4M3 ? 1 : sizeBytes(dtypeOf(element));
+}
+
+template <class T>
+double numberAt(const std::byte* from) {
+  T value = 0;
+  std::memcpy(&value, from, sizeof(value));
+  return static_cast<double>(value);
+}
 
 void encodeAt(double value, GraphElement element, std::byte* to) {
   if (element == GraphElement::E4M3)
@@ -57,6 +68,8 @@ void encodeAt(double value, GraphElement element, std::byte* to) {
 
 double decodedAt(const std::byte* from, GraphElement element) {
   if (element == GraphElement::E4M3) return E4m3::toFloat(std::to_integer<std::uint8_t>(*from));
+  if (element == GraphElement::I32) return numberAt<std::int32_t>(from);
+  if (element == GraphElement::I64) return numberAt<std::int64_t>(from);
   double value[1];
   decode(from, dtypeOf(element), value);
   return value[0];
@@ -99,21 +112,54 @@ class GraphRun {
     if (of.scalar) return {std::visit([](auto value) { return static_cast<double>(value); }, *of.scalar)};
     if (of.isVirtual) throw std::logic_error("A virtual tensor is read before it is made.");
     std::vector<double> values(static_cast<std::size_t>(count(of.dims)));
-    forEachPlace(of.dims,
-                 [&](const Place& at, std::size_t i) { values[i] = decodedAt(addressOf(index, at), of.element); });
+    forEachPlace(of.dims, [&](const Place& at, std::size_t i) {
+      values[i] = isInMemory(index, at) ? decodedAt(addressOf(index, at), of.element) : kUnknown;
+    });
     return values;
   }
 
-  std::byte* addressOf(int index, const Place& at) const {
+  std::byte* addressOf(int index, Place at) const {
     std::byte* const data = m_memory[static_cast<std::size_t>(index)];
     if (!data) throw std::logic_error("A tensor of the graph has no memory.");
-    return data + offsetOf(at, tensor(index).strides) * bytesOf(tensor(index).element);
+    const std::int64_t first = tensor(index).offsets < 0 ? 0 : firstOf(index, std::exchange(at[0], 0));
+    return data + (first + offsetOf(at, tensor(index).strides)) * bytesOf(tensor(index).element);
   }
 
   void store(int index, const std::vector<double>& values) const {
     forEachPlace(tensor(index).dims, [&](const Place& at, std::size_t i) {
-      encodeAt(values[i], tensor(index).element, addressOf(index, at));
+      if (isInMemory(index, at)) encodeAt(values[i], tensor(index).element, addressOf(index, at));
     });
+  }
+
+  /// Where a batch entry of a tensor with offsets begins, in elements.
+  std::int64_t firstOf(int index, std::int64_t entry) const {
+    const int offsets = tensor(index).offsets;
+    const double first = decodedAt(addressOf(offsets, {entry, 0, 0, 0}), tensor(offsets).element);
+    return static_cast<std::int64_t>(first) * sharesOf(index);
+  }
+
+  /// Gradients of all heads have the offsets of those that several heads share.
+  std::int64_t sharesOf(int index) const {
+    for (const GraphStep& step : m_graph.steps)
+      if (step.operation == GraphOperator::Sum && step.x == index)
+        return tensor(index).dims[1] / tensor(step.y).dims[1];
+    return 1;
+  }
+
+  /// An entry ends where the next begins.
+  bool isInMemory(int index, const Place& at) const {
+    const GraphTensor& of = tensor(index);
+    if (of.offsets < 0) return true;
+    const std::size_t tokens = of.strides[3] > of.strides[2] ? 3 : 2;
+    return at[tokens] * of.strides[tokens] < firstOf(index, at[0] + 1) - firstOf(index, at[0]);
+  }
+
+  /// The extent of a batch entry that counts. lengths -1: all.
+  std::int64_t lengthOf(int lengths, std::int64_t entry, std::int64_t all) {
+    if (lengths < 0) return all;
+    const auto length = static_cast<std::int64_t>(values(lengths).at(static_cast<std::size_t>(entry)));
+    if (length < 0 || length > all) throw std::logic_error("A length is larger than its extent.");
+    return length;
   }
 
   /// Extents of 1 are repeated.
@@ -148,6 +194,8 @@ class GraphRun {
       case GraphOperator::Divide: return x / b;
       case GraphOperator::GreaterOrEqual: return x >= b ? 1.0 : 0.0;
       case GraphOperator::Greater: return x > b ? 1.0 : 0.0;
+      case GraphOperator::Less: return x < b ? 1.0 : 0.0;
+      case GraphOperator::And: return x != 0.0 && b != 0.0 ? 1.0 : 0.0;
       case GraphOperator::Exponential: return std::exp(x);
       case GraphOperator::Logarithm: return std::log(x);
       case GraphOperator::Identity: return x;
@@ -168,7 +216,10 @@ class GraphRun {
     forEachPlace(dims, [&](const Place& place, std::size_t i) {
       const std::int64_t row = ((place[0] * left[1] + place[1]) * left[2] + place[2]) * left[3];
       const std::int64_t column = (place[0] * right[1] + place[1] / share) * right[2] * right[3] + place[3];
-      for (std::int64_t k = 0; k < left[3]; ++k)
+      const bool counts =
+          place[2] < lengthOf(step.rows, place[0], dims[2]) && place[3] < lengthOf(step.columns, place[0], dims[3]);
+      if (!counts) y[i] = kUnknown;
+      for (std::int64_t k = 0; k < lengthOf(step.inner, place[0], left[3]); ++k)
         y[i] += a[static_cast<std::size_t>(row + k)] * b[static_cast<std::size_t>(column + k * right[3])];
     });
   }
@@ -198,6 +249,9 @@ class GraphRun {
     forEachPlace(from.dims, [&](const Place& place, std::size_t i) { byOffset[offsetOf(place, from.strides)] = x[i]; });
     forEachPlace(to.dims, [&](const Place& place, std::size_t i) { y[i] = byOffset.at(offsetOf(place, to.strides)); });
   }
+
+  /// Beyond the lengths of sequences NVIDIA promises no values.
+  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
   const cuda::TensorGraph& m_graph;
   std::span<std::byte* const> m_memory;
