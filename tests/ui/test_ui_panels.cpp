@@ -651,6 +651,11 @@ void PanelsTest::attentionShowsItsMask() {
   Fixture windowed(pipeline(R"(, "window_size": [16, 0])"));
   const auto band = attentionMask(windowed.session.plan().analysis()->graph(), "att");
   QVERIFY(band && band->sees(15, 15, 16) && band->sees(15, 12, 16) && !band->sees(15, 2, 16));
+  // 20 keys are a third of a cell: queries 0 to 127 see keys from 852 to 999.
+  const AttentionMask narrow{
+      .form = {.left = 20, .right = 0, .isBottomRight = true}, .numQueries = 128, .numKeys = 1000};
+  QVERIFY(narrow.sees(0, 13, 16) && narrow.sees(7, 14, 16) && narrow.sees(15, 15, 16));
+  QVERIFY(!narrow.sees(0, 12, 16) && !narrow.sees(0, 15, 16) && !narrow.sees(15, 13, 16));
 }
 
 /// One line each; the reason opens.
