@@ -23,6 +23,7 @@ namespace fuseline::ui {
 namespace {
 
 constexpr int kMostSubjectPx = 180;
+constexpr int kCellPaddingPx = 16;
 
 }  // namespace
 
@@ -175,11 +176,14 @@ void ChangesPanel::fill() {
   m_view->verticalScrollBar()->setValue(scrolled);
 }
 
-/// The last column, which has the most text, has the rest.
+/// The last column, which has the most text, has the rest. Names of groups span all columns.
 void ChangesPanel::fitColumns() {
-  for (const int column : {ChangesModel::WhatColumn, ChangesModel::KindColumn}) m_view->resizeColumnToContents(column);
-  m_view->setColumnWidth(ChangesModel::WhatColumn,
-                         std::min(m_view->columnWidth(ChangesModel::WhatColumn), kMostSubjectPx));
+  int subjectPx = m_view->header()->sectionSizeHint(ChangesModel::WhatColumn);
+  for (const QModelIndex& row : m_model->changeRows())
+    subjectPx = std::max(subjectPx, m_view->fontMetrics().horizontalAdvance(row.data().toString()) +
+                                        2 * m_view->indentation() + kCellPaddingPx);
+  m_view->setColumnWidth(ChangesModel::WhatColumn, std::min(subjectPx, kMostSubjectPx));
+  m_view->resizeColumnToContents(ChangesModel::KindColumn);
 }
 
 QSet<QString> ChangesPanel::closedGroups() const {
