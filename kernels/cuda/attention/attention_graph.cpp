@@ -301,7 +301,7 @@ AttentionForwardGraph attentionForwardGraph(const AttentionProblem& problem, boo
 
 /// Source of the pattern and of the version: cudnn-frontend's SDPA with FP8, and TransformerEngine's limits.
 AttentionForwardGraph fp8AttentionForwardGraph(const AttentionProblem& problem, bool hasLse) {
-  constexpr std::size_t kOldestVersion = 91400;
+  constexpr std::size_t kOldestVersion = 91401;  // 9.14.0 itself has faults
   constexpr std::size_t kOldestVersionOfWindows = 92100;
   constexpr float kProbabilityScale = 448.0F;
   const AttentionLayouts& layouts = problem.layouts;

@@ -84,6 +84,7 @@ Verdict fitsFp8AttentionGraph(const AttentionProblem& problem, Phase phase, Elem
                               ComputeCapability capability) {
   constexpr std::int64_t kQueryMultiple = 64;  // of masks from the bottom right
   constexpr std::int64_t kKeyMultiple = 128;
+  constexpr std::int64_t kCodeMultiple = 16;  // of channels: rows of heads begin at multiples of 16 bytes
   if (phase == Phase::Backward)
     return Verdict::no(
         "cuDNN's FP8 gradients need the scale of the gradients of scores beforehand, but Fuseline finds it in the "
@@ -94,7 +95,10 @@ Verdict fitsFp8AttentionGraph(const AttentionProblem& problem, Phase phase, Elem
     return Verdict::no(
         "cuDNN's FP8 attention writes bf16 and f16 only on GPUs of compute capability 10.0 and 10.3 (Blackwell)");
   if (const Verdict fits = fitsAttentionGraph(problem, phase, capability); !fits) return fits;
-  if (problem.form.cuSeqlensQSlot >= 0) return lacks("in FP8 with sequence lengths");
+  const AttentionForm& form = problem.form;
+  if (form.qkChannels % kCodeMultiple != 0 || form.vChannels % kCodeMultiple != 0)
+    return lacks(fmt::format("in FP8 unless heads have a multiple of {} channels", kCodeMultiple));
+  if (form.cuSeqlensQSlot >= 0) return lacks("in FP8 with sequence lengths");
   if (const std::int64_t keys = problem.layouts.k.tokens; keys % kKeyMultiple != 0)
     return lacks(fmt::format("in FP8 for {} keys, not a multiple of {}", keys, kKeyMultiple));
   const std::int64_t queries = problem.layouts.q.tokens;

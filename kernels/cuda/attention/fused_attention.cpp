@@ -7,6 +7,7 @@
 #include "kernels/cuda/attention/graph_sequences.h"
 #include "kernels/cuda/support/workspace.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -118,8 +119,12 @@ struct GraphMemory {
   std::optional<GraphSequences> sequences = std::nullopt;
 };
 
-Result<std::unique_ptr<Kernel>> makeKernel(const CompileRequest& request, const TensorGraph& graph,
-                                           GraphOperands operands, GraphMemory memory, std::string way) {
+/// Of the library, for any attention on such a GPU. Source: TransformerEngine 2.20.2's choice of backends.
+std::size_t oldestVersionOn(ComputeCapability capability) { return capability.major == 12 ? 91801 : 0; }
+
+Result<std::unique_ptr<Kernel>> makeKernel(const CompileRequest& request, TensorGraph graph, GraphOperands operands,
+                                           GraphMemory memory, std::string way) {
+  graph.oldestVersion = std::max(graph.oldestVersion, oldestVersionOn(request.device.capability));
   Result<std::unique_ptr<PreparedGraph>> prepared = request.device.graphs->prepare(graph);
   if (!prepared) return prepared.error();
   std::vector<GraphScratch> scratch;
