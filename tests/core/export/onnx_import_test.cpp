@@ -1208,10 +1208,11 @@ TEST(OnnxImport, ReadsLayersBetweenTransposesOfTokensWithoutThem) {
     if (isReadBesides) model.node("Softmax", {"t"}, {"p"}, {{"axis", 0}}).node("MatMul", {"p", "w"}, {"z"}).output("z");
     return model.output("y").imported();
   };
-  const ImportedPipeline turned = layer(false);
+  const Result<ImportedPipeline> turned = layer(false);
+  ASSERT_TRUE(turned) << turned.error().message;
   EXPECT_EQ(std::ranges::count(operationsOf(turned), "External"), 0);
   const DocumentOp* reshape = nullptr;
-  for (const DocumentOp& op : turned.document.ops())
+  for (const DocumentOp& op : turned->document.ops())
     if (op.operation == "Reshape") reshape = &op;
   ASSERT_NE(reshape, nullptr);
   EXPECT_EQ(reshape->attributes.at("shape"), Json::parse(R"(["B", "S", 8])"));
