@@ -37,7 +37,7 @@ Position offsetOfCopy(const PipelineDocument& document, std::string_view text) {
   const PipelineDocument copy = parseDocument(text).document;
   RowsByColumn nodes;
   for (const auto& [id, place] : document.positions()) nodes.emplace(place.x, place.y);
-  Position offset{0, kRowPitchPx};
+  Position offset{0, 0};
   const auto coversNode = [&](const auto& node) { return covers(nodes, {node.second.x, node.second.y + offset.y}); };
   const auto coversAFrame = [&](const DocumentFrame& frame) {
     return frame.area && coversFrame(document, *frame.area, offset.y);

@@ -8,8 +8,8 @@
 
 namespace fuseline {
 
-/// Offset for a copy that stands below its original: whole rows, to the first place where it covers no node and no
-/// frame of the document. text: of copyFragment().
+/// Offset for a copy: whole rows down from the original, to the first place where it covers no node and no frame of the
+/// document. None where the original was cut. text: of copyFragment().
 Position offsetOfCopy(const PipelineDocument& document, std::string_view text);
 
 }  // namespace fuseline
