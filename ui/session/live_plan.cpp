@@ -184,6 +184,10 @@ void LivePlan::accept(quint64 generation, std::shared_ptr<const Analysis> analys
   Q_EMIT analysisChanged(m_analysis);
   steps.tell();
   m_pool.start([earlier = std::move(earlier)] {});  // there a large one is deleted, which takes a while
+  // Panes that are seen ask for it a moment later.
+  m_pool.start([shown = m_analysis, stop = m_stop.get_token()] {
+    if (shown->isRunnable()) shown->withoutFusions->prepare(shown->graph(), stop);
+  });
 }
 
 }  // namespace fuseline::ui

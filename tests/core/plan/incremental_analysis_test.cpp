@@ -31,8 +31,7 @@ std::string textOf(const Analysis& analysis) {
   std::string text = toString(analysis.graph()) + toJson(analysis.graph(), analysis.report).dump();
   for (const Diagnostic& problem : analysis.lowered.diagnostics)
     text += problem.code + " " + problem.pointer + " " + problem.message + "\n";
-  for (const auto* plan : {&analysis.unfusedPlan, &analysis.fusedPlan})
-    if (*plan) text += toString(**plan);
+  if (analysis.isRunnable()) text += toString(analysis.unfusedPlan()) + toString(*analysis.fusedPlan);
   return text;
 }
 
