@@ -115,8 +115,10 @@ class Splice {
                          splice(before.backward, window.backward, report.backward) &&
                          splice(before.attempts, window.attempts, report.attempts);
     if (!isLocal) return std::nullopt;
-    for (auto* const list : {&report.forward, &report.backward})
-      std::ranges::sort(*list, {}, [](const FusedOperation& entry) { return entry.nodes.back(); });
+    for (auto* const list : {&report.forward, &report.backward}) {
+      const auto place = [](const FusedOperation& entry) { return entry.nodes.back(); };
+      std::ranges::inplace_merge(*list, std::ranges::is_sorted_until(*list, {}, place), {}, place);
+    }
     sortAttempts(report, rules);
     spliceOperands(window, report);
     return verifyExpansion(m_later, report) ? std::optional(std::move(report)) : std::nullopt;
