@@ -102,23 +102,23 @@ void LivePlan::refreshCapabilities() {
   if (m_capabilitiesOf) m_capabilities = m_capabilitiesOf(device);
 }
 
-std::function<AnalysisOptions(const PipelineDocument&)> LivePlan::planningOptions() const {
+std::function<AnalysisOptions(const PipelineDocument&)> LivePlan::withGains(AnalysisOptions options) const {
   const bool isPlannedForElsewhere = m_setup.planTarget() != PlanTarget();
   auto gains = isPlannedForElsewhere ? std::make_shared<const RunGains>() : m_gains;
-  return
-      [options = options(), gains = std::move(gains), settings = plannedSettings()](const PipelineDocument& document) {
-        AnalysisOptions withGains = options;
-        withGains.gains = gains->gainsFor(document, settings);
-        return withGains;
-      };
+  return [options = std::move(options), gains = std::move(gains),
+          settings = plannedSettings()](const PipelineDocument& document) {
+    AnalysisOptions complete = options;
+    complete.gains = gains->gainsFor(document, settings);
+    return complete;
+  };
 }
 
 std::function<AnalysisOptions()> LivePlan::optionsFor(const PipelineDocument& document) const {
-  return [document, options = planningOptions()] { return options(document); };
+  return [document, options = withGains(options())] { return options(document); };
 }
 
 std::function<std::shared_ptr<const Analysis>()> LivePlan::analysisOf(const PipelineDocument& document) const {
-  return [document, options = planningOptions()] { return analyzeToShow(document, options(document)); };
+  return [document, options = withGains(options())] { return analyzeToShow(document, options(document)); };
 }
 
 void LivePlan::planAnew() {
@@ -155,7 +155,8 @@ void LivePlan::restart() {
     };
     QMetaObject::invokeMethod(this, tell, Qt::QueuedConnection);
   };
-  const auto plan = [this, &steps, optionsFor = planningOptions(), generation = m_generation, plans = m_numPlannings,
+  AnalysisOptions current = options();
+  const auto plan = [this, &steps, optionsFor = withGains(current), generation = m_generation, plans = m_numPlannings,
                      stop = m_stop.get_token()] {
     if (stop.stop_requested()) return;
     auto analysis = analyzeChanges(*m_liveAnalysis, steps.takeChanges(), optionsFor, plans, stop);
@@ -171,7 +172,7 @@ void LivePlan::restart() {
     };
     QMetaObject::invokeMethod(this, post, Qt::QueuedConnection);
   };
-  m_nearPlan->start(m_pipeline.document(), options(), m_numPlannings, m_stop.get_token(), take,
+  m_nearPlan->start(m_pipeline.document(), std::move(current), m_numPlannings, m_stop.get_token(), take,
                     [this, plan] { m_pool.start(plan); });
 }
 
