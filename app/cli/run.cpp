@@ -109,7 +109,7 @@ Result<PipelineRunOptions> runOptionsOf(const RunOptions& options, const Pipelin
 /// The tensors of the variant that is run last.
 std::vector<CapturableTensor> capturableOf(const Analysis& analysis, const RunOptions& options) {
   const bool isUnfused = !options.variants.empty() && options.variants.back() == "unfused";
-  return capturableTensors(analysis, isUnfused ? *analysis.unfusedPlan : *analysis.fusedPlan);
+  return capturableTensors(analysis, isUnfused ? analysis.unfusedPlan() : *analysis.fusedPlan);
 }
 
 /// Refuses a wrong --capture before memory is allocated.
@@ -446,7 +446,7 @@ std::vector<JobFact> factsOf(const PreparedRun& prepared, const RunOptions& opti
       {"the pipeline", prepared.run->pipelineHash(), "Give all ranks the same file."},
       {"the size of --tensors in bytes", std::to_string(tensorBytes), "Give all ranks the same file."}};
   addOptions(options, facts);
-  facts.push_back({"the unfused plan", stepsText(*analysis.unfusedPlan), "Run all ranks on identical hardware."});
+  facts.push_back({"the unfused plan", stepsText(analysis.unfusedPlan()), "Run all ranks on identical hardware."});
   facts.push_back({"the fused plan", stepsText(*analysis.fusedPlan), "Run all ranks on identical hardware."});
   return facts;
 }

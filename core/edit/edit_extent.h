@@ -13,8 +13,8 @@ namespace fuseline {
 struct EditExtent {
   /// Ops of the pipeline whose attributes are set.
   std::set<std::string> attributesOf;
-  /// Nodes of the pipeline that are added, removed, set or wired otherwise. Complete unless changesOtherNodes; what an
-  /// output read before is not named.
+  /// Nodes of the pipeline that are added, removed, set or wired otherwise. Complete unless changesOtherNodes is set,
+  /// but for one kind: an output that is removed or replaced is named, and the op that fed it until then is not.
   std::set<std::string> nodes;
   std::set<std::string> movedNodes;
   /// Ids or blocks change: other nodes may be affected.

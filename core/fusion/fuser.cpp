@@ -174,7 +174,11 @@ std::vector<Standing> standingsOf(const std::vector<Attempt>& attempts, const Ru
 
 void sortAttempts(FusionReport& report, const RuleCatalog& rules) {
   std::vector<Standing> standings = standingsOf(report.attempts, rules);
-  std::ranges::sort(standings, [&](const Standing& a, const Standing& b) { return standsBefore(a, b, report.device); });
+  const auto before = [&](const Standing& a, const Standing& b) { return standsBefore(a, b, report.device); };
+  // Most of them are in order where others have been added to a report.
+  const auto others = std::ranges::is_sorted_until(standings, before);
+  std::ranges::sort(others, standings.end(), before);
+  std::ranges::inplace_merge(standings, others, before);
   std::vector<Attempt> sorted;
   sorted.reserve(standings.size());
   for (const Standing& standing : standings) sorted.push_back(std::move(report.attempts[standing.index]));

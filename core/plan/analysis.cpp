@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <array>
-#include <future>
 #include <memory>
 #include <utility>
 
@@ -242,7 +241,7 @@ PlanOptions planOptions(const AnalysisOptions& options) {
 void planStage(const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan, KnownSavings* known,
                const std::stop_token& stop) {
   analysis.report.book = fusion.book;
-  Result<FusionReport> report = fuseByPlans(analysis.graph(), fusion, plan, known);
+  Result<FusionReport> report = fuseByPlans(analysis.graph(), fusion, plan, known, stop);
   if (!report)
     analysis.lowered.diagnostics.push_back(
         {.code = "unknown-rule", .pointer = "/fusion", .message = report.error().message});
@@ -254,23 +253,18 @@ void addPlans(FusionReport report, const FusionOptions& fusion, Analysis& analys
   const Graph& graph = analysis.graph();
   analysis.report = std::move(report);
   if (stop.stop_requested()) return;
-  constexpr std::size_t kManyNodes = 1000;  // are planned on two threads
-  const auto planOf = [&](const FusionReport& each) {
-    return std::make_shared<const Plan>(makePlan(graph, each, plan));
-  };
-  std::future<std::shared_ptr<const Plan>> withoutFusions =
-      std::async(graph.nodes().size() > kManyNodes ? std::launch::async : std::launch::deferred,
-                 [&] { return planOf(unfused(graph)); });
+  std::optional<Plan> fused = makePlan(graph, analysis.report, plan, stop);
+  if (!fused) return;
   addPlanNotes(fusion, analysis);
-  analysis.fusedPlan = planOf(analysis.report);
-  analysis.unfusedPlan = withoutFusions.get();
+  analysis.fusedPlan = std::make_shared<const Plan>(std::move(*fused));
+  analysis.withoutFusions = std::make_shared<const LazyPlan>(plan);
 }
 
 void planStageFrom(const Analysis& earlier, const FusionOptions& fusion, Analysis& analysis) {
   analysis.report = earlier.report;
   addPlanNotes(fusion, analysis);
-  analysis.unfusedPlan = earlier.unfusedPlan;
   analysis.fusedPlan = earlier.fusedPlan;
+  analysis.withoutFusions = earlier.withoutFusions;
 }
 
 Analysis analyze(const PipelineDocument& document, const AnalysisOptions& options, const SourceMap* sourceMap) {

@@ -4,6 +4,7 @@
 
 #include "core/fusion/fuser.h"
 #include "core/lowering/lowering.h"
+#include "core/plan/lazy_plan.h"
 #include "core/plan/plan.h"
 #include "core/sharding/rank_graph.h"
 
@@ -66,8 +67,8 @@ struct Analysis {
   /// For a pipeline with an error: nothing is fused, and nothing was attempted.
   FusionReport report;
   /// Present exactly if the graph has no error. Shared with analyses of other documents for which they hold, too.
-  std::shared_ptr<const Plan> unfusedPlan;
   std::shared_ptr<const Plan> fusedPlan;
+  std::shared_ptr<const LazyPlan> withoutFusions;
   /// The whole model, and how the ranks share its tensors, if the plans are those of one of several ranks.
   std::optional<Graph> wholeGraph = std::nullopt;
   int ranks = 1;  // of which the graph is one's
@@ -76,6 +77,8 @@ struct Analysis {
   const Graph& graph() const { return lowered.graph; }
   /// The graph of the document, with the sizes written there: edits read it, whatever part of it one rank runs.
   const Graph& documentGraph() const { return wholeGraph ? *wholeGraph : lowered.graph; }
+  /// Only if isRunnable(). Any thread may call it; the first call makes the plan.
+  const Plan& unfusedPlan() const { return withoutFusions->of(graph()); }
   bool isRunnable() const { return fusedPlan != nullptr; }
 };
 

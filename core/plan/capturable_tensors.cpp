@@ -132,7 +132,7 @@ class CaptureList {
         m_fusionsOf(m_graph.nodes().size()),
         m_plan(plan),
         m_touches(TouchFinder(m_graph, plan).find()),
-        m_unfusedTouches(TouchFinder(m_graph, *analysis.unfusedPlan).find()) {
+        m_unfusedTouches(TouchFinder(m_graph, analysis.unfusedPlan()).find()) {
     for (const PlanTensor& tensor : plan.tensors)
       if (isStoredIn(plan, tensor)) m_stored.insert(tensor.name);
     for (const Attempt& attempt : analysis.report.attempts)
@@ -248,7 +248,7 @@ std::string capturableName(const Graph& graph, const Value& value) {
 }
 
 std::vector<CapturableTensor> capturableTensors(const Analysis& analysis, const Plan& plan) {
-  return CaptureList(analysis, plan).make(*analysis.unfusedPlan);
+  return CaptureList(analysis, plan).make(analysis.unfusedPlan());
 }
 
 std::int64_t TensorChoice::bytes() const {

@@ -17,7 +17,7 @@ std::vector<PlanFigure> figuresOf(const Analysis& base, const Analysis& next) {
                        after.savedForBackwardBytes});
     figures.push_back({variant, "launches", "steps", false, before.numLaunches(), after.numLaunches()});
   };
-  add("unfused", *base.unfusedPlan, *next.unfusedPlan);
+  add("unfused", base.unfusedPlan(), next.unfusedPlan());
   add("fused", *base.fusedPlan, *next.fusedPlan);
   return figures;
 }

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -214,6 +215,9 @@ struct PlanOptions {
 };
 
 Plan makePlan(const Graph& graph, const FusionReport& report, const PlanOptions& options = {});
+/// nullopt: it was stopped.
+std::optional<Plan> makePlan(const Graph& graph, const FusionReport& report, const PlanOptions& options,
+                             const std::stop_token& stop);
 
 /// One line per step, then the memory plan. Deterministic.
 std::string toString(const Plan& plan);

@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <iterator>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,10 +60,11 @@ void dropUnreadGradients(const Graph& graph, Step& step) {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const FusionReport& report, const PlanOptions& options)
+  Planner(const Graph& graph, const FusionReport& report, const PlanOptions& options, const std::stop_token& stop)
       : m_graph(graph),
         m_report(report),
         m_options(options),
+        m_stop(stop),
         m_tensors(graph),
         m_regathers(graph, m_tensors),
         m_saved(m_regathers.withoutGathered(savedTensors(graph, report.backward))),
@@ -70,11 +72,15 @@ class Planner {
         m_gradients(graph, m_tensors),
         m_quantize(graph, report, m_tensors, m_steps) {}
 
-  Plan make() {
-    for (const FusedOperation& entry : m_report.forward)
+  /// nullopt: it was stopped.
+  std::optional<Plan> make() {
+    for (const FusedOperation& entry : m_report.forward) {
+      if (m_stop.stop_requested()) return std::nullopt;
       addStep(entry, Phase::Forward, forwardOperands(m_graph, entry, m_saved));
+    }
     nameOutputs();
     if (m_graph.pass() == ExecutionMode::Training) addBackward();
+    if (m_stop.stop_requested()) return std::nullopt;
     m_quantize.dropUnreadSources(m_options);
     m_quantize.dropStoredWeights(m_options);
     auto [tensors, viewOf] = std::move(m_tensors).take();
@@ -177,6 +183,7 @@ class Planner {
   void addBackward() {
     addSteps(m_gradients.addOutputGradients());
     for (auto entry = m_report.backward.rbegin(); entry != m_report.backward.rend(); ++entry) {
+      if (m_stop.stop_requested()) return;
       addSteps(m_regathers.before(*entry));
       m_quantize.addRegathers(*entry);
       addBackwardEntry(*entry);
@@ -249,6 +256,7 @@ class Planner {
   const Graph& m_graph;
   const FusionReport& m_report;
   const PlanOptions& m_options;
+  const std::stop_token& m_stop;
   PlanTensors m_tensors;
   Regathers m_regathers;
   SavedSet m_saved;
@@ -263,7 +271,12 @@ class Planner {
 }  // namespace
 
 Plan makePlan(const Graph& graph, const FusionReport& report, const PlanOptions& options) {
-  return Planner(graph, report, options).make();
+  return *makePlan(graph, report, options, {});
+}
+
+std::optional<Plan> makePlan(const Graph& graph, const FusionReport& report, const PlanOptions& options,
+                             const std::stop_token& stop) {
+  return Planner(graph, report, options, stop).make();
 }
 
 }  // namespace fuseline

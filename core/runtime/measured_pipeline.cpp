@@ -141,12 +141,11 @@ StepNames namesOf(const Plan& plan) {
   return names;
 }
 
-void appendDifference(const RunRecord& run, const char* variant, const std::shared_ptr<const Plan>& plan,
-                      std::vector<std::string>& names) {
+void appendDifference(const RunRecord& run, const char* variant, const Plan& plan, std::vector<std::string>& names) {
   const VariantRecord* measured = run.variant(variant);
-  if (!measured || !plan) return;
+  if (!measured) return;
   std::vector<StepNames::value_type> differing;
-  std::ranges::set_symmetric_difference(namesOf(*measured), namesOf(*plan), std::back_inserter(differing));
+  std::ranges::set_symmetric_difference(namesOf(*measured), namesOf(plan), std::back_inserter(differing));
   for (const auto& [phase, step, rule] : differing) names.push_back(fmt::format("{} ({}, {})", step, variant, phase));
 }
 
@@ -164,8 +163,9 @@ Result<MeasuredPipeline> measuredPipeline(const RunRecord& run) {
 
 std::vector<std::string> differingSteps(const RunRecord& run, const Analysis& analysis) {
   std::vector<std::string> names;
-  appendDifference(run, "unfused", analysis.unfusedPlan, names);
-  appendDifference(run, "fused", analysis.fusedPlan, names);
+  if (!analysis.isRunnable()) return names;
+  appendDifference(run, "unfused", analysis.unfusedPlan(), names);
+  appendDifference(run, "fused", *analysis.fusedPlan, names);
   return names;
 }
 

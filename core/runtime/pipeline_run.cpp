@@ -275,7 +275,7 @@ Result<std::unique_ptr<TimedPlan>> PipelineRun::makeExecutor(const Plan& plan, c
 }
 
 Result<const Plan*> PipelineRun::planOf(const std::string& variant) const {
-  if (variant == "unfused") return &*m_analysis.unfusedPlan;
+  if (variant == "unfused") return &m_analysis.unfusedPlan();
   if (variant == "fused") return &*m_analysis.fusedPlan;
   constexpr std::size_t kLongest = 40;
   return Error{fmt::format("variants: expected unfused or fused, found \"{}\".", cutText(variant, kLongest)),

@@ -122,7 +122,7 @@ TimeRange RankPrediction::total() const {
 std::vector<RankPrediction> predict(const RunRecord& rank0, const Analysis& analysis, const RankLink& link) {
   std::vector<RankPrediction> predictions;
   for (const VariantRecord& variant : rank0.variants)
-    predictions.push_back(predictOne(variant, variant.name == "fused" ? *analysis.fusedPlan : *analysis.unfusedPlan,
+    predictions.push_back(predictOne(variant, variant.name == "fused" ? *analysis.fusedPlan : analysis.unfusedPlan(),
                                      analysis.graph(), rank0.settings.ranks, link));
   return predictions;
 }

@@ -110,7 +110,7 @@ void MemoryTest::aFusionThatRecomputesKeepsLess() {
     unfused += group.unfusedBytes();
     fused += group.fusedBytes();
   }
-  QCOMPARE(unfused, f.session.plan().analysis()->unfusedPlan->savedForBackwardBytes);
+  QCOMPARE(unfused, f.session.plan().analysis()->unfusedPlan().savedForBackwardBytes);
   QCOMPARE(fused, f.session.plan().analysis()->fusedPlan->savedForBackwardBytes);
   QVERIFY(fused < unfused);
 }

@@ -98,7 +98,7 @@ std::int64_t stepsOf(const Plan& plan, Phase phase) {
 
 QString stepText(const Analysis& analysis, Phase phase, const QString& pass) {
   const std::int64_t fused = stepsOf(*analysis.fusedPlan, phase);
-  const std::int64_t unfused = stepsOf(*analysis.unfusedPlan, phase);
+  const std::int64_t unfused = stepsOf(analysis.unfusedPlan(), phase);
   const QString steps = counted(fused, translated("step"), translated("steps"));
   if (fused == unfused) return translated("%1: %2, the same number as unfused").arg(pass, steps);
   return translated("%1: %3 → %2").arg(pass, steps).arg(unfused);
@@ -106,7 +106,7 @@ QString stepText(const Analysis& analysis, Phase phase, const QString& pass) {
 
 QString peakText(const Analysis& analysis) {
   const QString fused = formatByteCount(analysis.fusedPlan->peakBytes());
-  const QString unfused = formatByteCount(analysis.unfusedPlan->peakBytes());
+  const QString unfused = formatByteCount(analysis.unfusedPlan().peakBytes());
   return fused == unfused ? translated("peak memory %1, the same as unfused").arg(fused)
                           : translated("peak memory %2 → %1").arg(fused, unfused);
 }

@@ -119,7 +119,7 @@ MemoryPlot onlyColumns(MemoryPlot plot, const std::function<bool(const MemoryCol
 
 MemoryPlot memoryPlot(const Analysis& analysis, bool isFused) {
   if (!analysis.isRunnable()) return {};
-  const Plan& plan = isFused ? *analysis.fusedPlan : *analysis.unfusedPlan;
+  const Plan& plan = isFused ? *analysis.fusedPlan : analysis.unfusedPlan();
   const MemoryProfile profile = memoryProfile(plan);
   MemoryPlot plot{.columns = {}, .peak = profile.peak, .allocatedBytes = plan.peakBytes()};
   for (const StepMemory& memory : profile.steps) plot.columns.push_back(columnOf(analysis.graph(), plan, memory));
@@ -132,7 +132,7 @@ std::int64_t KeptGroup::fusedBytes() const { return sumOf(rows, &KeptRow::fusedB
 std::vector<KeptGroup> keptByOp(const Analysis& analysis) {
   if (!analysis.isRunnable()) return {};
   const Graph& graph = analysis.graph();
-  const Keeping unfused = keepingOf(*analysis.unfusedPlan);
+  const Keeping unfused = keepingOf(analysis.unfusedPlan());
   const Keeping fused = keepingOf(*analysis.fusedPlan);
   const auto find = [](const Keeping& keeping, const std::string& name) {
     const auto found = keeping.tensors.find(name);
@@ -157,7 +157,7 @@ std::vector<KeptGroup> keptByOp(const Analysis& analysis) {
 QString memorySummary(const Analysis& analysis) {
   if (!analysis.isRunnable()) return {};
   const Plan& fused = *analysis.fusedPlan;
-  const Plan& unfused = *analysis.unfusedPlan;
+  const Plan& unfused = analysis.unfusedPlan();
   const MemoryProfile profile = memoryProfile(fused);
   if (profile.steps.empty()) return {};
   QString text = translated("%1 allocated (unfused %2); peak %3 in use, at %4.")

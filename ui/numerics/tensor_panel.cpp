@@ -132,7 +132,7 @@ PlanChoice TensorPanel::plan() const { return static_cast<PlanChoice>(m_plan->cu
 const Plan* TensorPanel::chosenPlan() const {
   const Analysis& analysis = *m_session.plan().analysis();
   if (!analysis.isRunnable()) return nullptr;
-  return plan() == PlanChoice::Fused ? &*analysis.fusedPlan : &*analysis.unfusedPlan;
+  return plan() == PlanChoice::Fused ? &*analysis.fusedPlan : &analysis.unfusedPlan();
 }
 
 void TensorPanel::showEvent(QShowEvent* event) {

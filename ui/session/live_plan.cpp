@@ -102,23 +102,23 @@ void LivePlan::refreshCapabilities() {
   if (m_capabilitiesOf) m_capabilities = m_capabilitiesOf(device);
 }
 
-std::function<AnalysisOptions(const PipelineDocument&)> LivePlan::planningOptions() const {
+std::function<AnalysisOptions(const PipelineDocument&)> LivePlan::withGains(AnalysisOptions options) const {
   const bool isPlannedForElsewhere = m_setup.planTarget() != PlanTarget();
   auto gains = isPlannedForElsewhere ? std::make_shared<const RunGains>() : m_gains;
-  return
-      [options = options(), gains = std::move(gains), settings = plannedSettings()](const PipelineDocument& document) {
-        AnalysisOptions withGains = options;
-        withGains.gains = gains->gainsFor(document, settings);
-        return withGains;
-      };
+  return [options = std::move(options), gains = std::move(gains),
+          settings = plannedSettings()](const PipelineDocument& document) {
+    AnalysisOptions complete = options;
+    complete.gains = gains->gainsFor(document, settings);
+    return complete;
+  };
 }
 
 std::function<AnalysisOptions()> LivePlan::optionsFor(const PipelineDocument& document) const {
-  return [document, options = planningOptions()] { return options(document); };
+  return [document, options = withGains(options())] { return options(document); };
 }
 
 std::function<std::shared_ptr<const Analysis>()> LivePlan::analysisOf(const PipelineDocument& document) const {
-  return [document, options = planningOptions()] { return analyzeToShow(document, options(document)); };
+  return [document, options = withGains(options())] { return analyzeToShow(document, options(document)); };
 }
 
 void LivePlan::planAnew() {
@@ -155,22 +155,24 @@ void LivePlan::restart() {
     };
     QMetaObject::invokeMethod(this, tell, Qt::QueuedConnection);
   };
-  const auto plan = [this, &steps, optionsFor = planningOptions(), generation = m_generation, plans = m_numPlannings,
+  AnalysisOptions current = options();
+  const auto plan = [this, &steps, optionsFor = withGains(current), generation = m_generation, plans = m_numPlannings,
                      stop = m_stop.get_token()] {
     if (stop.stop_requested()) return;
     auto analysis = analyzeChanges(*m_liveAnalysis, steps.takeChanges(), optionsFor, plans, stop);
     if (!analysis) return;
     const PipelineDocument& planned = m_liveAnalysis->document();
     NearPlan::Savings savings{{plans, planned.recipe(), planned.fusion()}, m_liveAnalysis->knownSavings()};
-    const auto post = [this, &steps, generation, analysis = std::move(analysis), ops = m_liveAnalysis->changedOps(),
+    PlanSteps::Difference difference{m_liveAnalysis->changedOps(), m_liveAnalysis->reachedNodes()};
+    const auto post = [this, &steps, generation, analysis = std::move(analysis), difference = std::move(difference),
                        savings = std::move(savings)] {
-      steps.noteAnalysis(ops);
+      steps.noteAnalysis(difference);
       if (generation == m_generation) m_nearPlan->noteAnalysis(generation, analysis, savings);
       accept(generation, analysis);
     };
     QMetaObject::invokeMethod(this, post, Qt::QueuedConnection);
   };
-  m_nearPlan->start(m_pipeline.document(), options(), m_numPlannings, m_stop.get_token(), take,
+  m_nearPlan->start(m_pipeline.document(), std::move(current), m_numPlannings, m_stop.get_token(), take,
                     [this, plan] { m_pool.start(plan); });
 }
 
@@ -184,6 +186,10 @@ void LivePlan::accept(quint64 generation, std::shared_ptr<const Analysis> analys
   Q_EMIT analysisChanged(m_analysis);
   steps.tell();
   m_pool.start([earlier = std::move(earlier)] {});  // there a large one is deleted, which takes a while
+  // Panes that are seen ask for it a moment later.
+  m_pool.start([shown = m_analysis, stop = m_stop.get_token()] {
+    if (shown->isRunnable()) shown->withoutFusions->prepare(shown->graph(), stop);
+  });
 }
 
 }  // namespace fuseline::ui

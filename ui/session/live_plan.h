@@ -56,7 +56,8 @@ class LivePlan : public QObject {
   /// Device of the run target, or of an opened run.
   RunTarget plannedDevice() const;
   void refreshCapabilities();
-  std::function<AnalysisOptions(const PipelineDocument&)> planningOptions() const;
+  /// With the gains that runs measured of the document.
+  std::function<AnalysisOptions(const PipelineDocument&)> withGains(AnalysisOptions options) const;
   void followPipeline();
   void followRun(const LastRun& run);
   /// With other settings than before.

@@ -54,7 +54,7 @@ void forSteps(const RunRecord& record, const See& see) {
 std::vector<StepRecord> plannedSteps(const Analysis& analysis) {
   std::vector<StepRecord> steps;
   if (!analysis.isRunnable()) return steps;
-  for (const Plan* plan : {&*analysis.unfusedPlan, &*analysis.fusedPlan})
+  for (const Plan* plan : {&analysis.unfusedPlan(), &*analysis.fusedPlan})
     for (const Step& step : plan->steps) {
       if (!step.isLaunched()) continue;
       StepRecord record{.name = step.name, .phase = std::string(phaseName(step.phase)), .kernel = step.kernel};

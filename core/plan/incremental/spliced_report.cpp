@@ -65,7 +65,7 @@ class Splice {
   Splice(const Analysis& earlier, const Graph& later, GraphMatch match)
       : m_earlier(earlier), m_later(later), m_match(std::move(match)) {}
 
-  std::optional<FusionReport> report(const FusionOptions& fusion, const PlanOptions& plan, KnownSavings& known) && {
+  std::optional<SplicedReport> report(const FusionOptions& fusion, const PlanOptions& plan, KnownSavings& known) && {
     if (m_match.changedLater.size() > kMostNodes || m_match.changedEarlier.size() > kMostNodes) return std::nullopt;
     const Zone near = grown({m_match.changedEarlier, m_match.changedLater}, kHops);
     const Zone core = grown(withChains(near), 0);
@@ -75,10 +75,18 @@ class Splice {
     const Result<FusionReport> window = fuseByPlans(windowOf(m_later, m_window), fusion, plan, &known);
     if (!window) return std::nullopt;
     setFlags(core, ring);
-    return spliced(*window, fusion.rules ? *fusion.rules : builtinRules());
+    std::optional<FusionReport> report = spliced(*window, fusion.rules ? *fusion.rules : builtinRules());
+    return report ? std::optional(SplicedReport{std::move(*report), ownersOf(core)}) : std::nullopt;
   }
 
  private:
+  std::set<std::string> ownersOf(const Zone& zone) const {
+    std::set<std::string> owners;
+    for (const NodeId id : zone.earlier) owners.insert(m_earlier.graph().node(id).owner);
+    for (const NodeId id : zone.later) owners.insert(m_later.node(id).owner);
+    return owners;
+  }
+
   Zone grown(Zone zone, int hops) const {
     zone.earlier = nodesAround(m_earlier.graph(), zone.earlier, hops);
     zone.later = nodesAround(m_later, zone.later, hops);
@@ -115,8 +123,10 @@ class Splice {
                          splice(before.backward, window.backward, report.backward) &&
                          splice(before.attempts, window.attempts, report.attempts);
     if (!isLocal) return std::nullopt;
-    for (auto* const list : {&report.forward, &report.backward})
-      std::ranges::sort(*list, {}, [](const FusedOperation& entry) { return entry.nodes.back(); });
+    for (auto* const list : {&report.forward, &report.backward}) {
+      const auto place = [](const FusedOperation& entry) { return entry.nodes.back(); };
+      std::ranges::inplace_merge(*list, std::ranges::is_sorted_until(*list, {}, place), {}, place);
+    }
     sortAttempts(report, rules);
     spliceOperands(window, report);
     return verifyExpansion(m_later, report) ? std::optional(std::move(report)) : std::nullopt;
@@ -170,8 +180,8 @@ class Splice {
 
 }  // namespace
 
-std::optional<FusionReport> splicedReport(const Analysis& earlier, const Graph& later, const FusionOptions& fusion,
-                                          const PlanOptions& plan, KnownSavings& known) {
+std::optional<SplicedReport> splicedReport(const Analysis& earlier, const Graph& later, const FusionOptions& fusion,
+                                           const PlanOptions& plan, KnownSavings& known) {
   std::optional<GraphMatch> match = matchGraphs(earlier.graph(), later);
   if (!match) return std::nullopt;
   return Splice(earlier, later, std::move(*match)).report(fusion, plan, known);

@@ -220,15 +220,15 @@ Saving costOf(const Plan& plan, const Capabilities& device) {
 }
 
 Result<FusionReport> fuseByPlans(const Graph& graph, FusionOptions fusion, const PlanOptions& options,
-                                 KnownSavings* known) {
+                                 KnownSavings* known, const std::stop_token& stop) {
   KnownSavings own;
   PlannedSavings planned(graph, fusion, options, known ? *known : own);
-  fusion.predictor = [&](const Match& match) { return planned.ofLegal(match); };
+  fusion.predictor = [&](const Match& match) { return stop.stop_requested() ? Saving() : planned.ofLegal(match); };
   Result<FusionReport> report = fuse(graph, fusion);
   if (!report) return report;
   planned.plan(*report);
   for (Attempt& attempt : report->attempts)
-    if (attempt.saving)
+    if (attempt.saving && !stop.stop_requested())
       if (const std::optional<Saving> saving = planned.of(attempt)) attempt.saving = saving;
   sortAttempts(*report, fusion.rules ? *fusion.rules : builtinRules());
   explainLost(graph, fusion, *report);

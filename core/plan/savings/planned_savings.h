@@ -6,6 +6,8 @@
 #include "core/plan/plan.h"
 #include "core/plan/savings/planned_window.h"
 
+#include <stop_token>
+
 namespace fuseline {
 
 struct KnownSavings;
@@ -20,8 +22,9 @@ Saving costOf(const Plan& plan, const Capabilities& device = {});
 /// fusion would make in place of the fusions that have its ops. Missed ones that would be legal then, or after an edit
 /// of one attribute, are planned; the others keep the estimate of the fuser.
 /// known: savings that need not be planned again, and those that are found; nullptr: none are kept.
+/// A report whose fusion was stopped is incomplete, to be thrown away.
 /// Errors: those of fuse().
 Result<FusionReport> fuseByPlans(const Graph& graph, FusionOptions fusion, const PlanOptions& options = {},
-                                 KnownSavings* known = nullptr);
+                                 KnownSavings* known = nullptr, const std::stop_token& stop = {});
 
 }  // namespace fuseline

@@ -44,7 +44,7 @@ Analysis analysisOf(const std::string& pipeline, const GpuSize& size, const char
 }
 
 double ceilingOf(const Analysis& analysis, const DevicePeaks& peaks) {
-  return leastTimeNs(workOf(analysis.graph(), *analysis.unfusedPlan), peaks) /
+  return leastTimeNs(workOf(analysis.graph(), analysis.unfusedPlan()), peaks) /
          leastTimeNs(workOf(analysis.graph(), *analysis.fusedPlan), peaks);
 }
 

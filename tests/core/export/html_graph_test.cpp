@@ -22,7 +22,7 @@ RunRecord plannedRun(const std::string& name) {
   const Analysis analysis = analysisOf(name);
   for (VariantRecord& variant : record.variants) {
     variant.steps.clear();
-    for (const Step& step : (variant.name == "fused" ? analysis.fusedPlan : analysis.unfusedPlan)->steps) {
+    for (const Step& step : (variant.name == "fused" ? *analysis.fusedPlan : analysis.unfusedPlan()).steps) {
       StepRecord each = sampleStep(step.name, std::string(phaseName(step.phase)), {});
       each.rule = step.rule;
       for (const NodeId node : step.nodes) each.ops.push_back(analysis.graph().node(node).id);

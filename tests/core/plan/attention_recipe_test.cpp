@@ -48,7 +48,7 @@ using Forms = std::vector<std::string>;
 
 TEST(AttentionRecipe, QuantizesQueriesKeysValuesAndTheGradient) {
   const Analysis analysis = analysisOf(R"("name": "Float8CurrentScaling", "fp8_dpa": true)");
-  const Plan& plan = *analysis.unfusedPlan;
+  const Plan& plan = analysis.unfusedPlan();
   EXPECT_EQ(plan.steps.front().name, "quantize(attn.x, attn.k, attn.v)");
   EXPECT_EQ(readForms(plan, Phase::Forward), (Forms{"e4m3", "e4m3", "e4m3"}));
   EXPECT_EQ(readForms(plan, Phase::Backward), (Forms{"bf16", "e4m3", "e4m3", "e4m3", "e5m2", "f32"})) << "y and lse";
@@ -67,7 +67,7 @@ TEST(AttentionRecipe, ComputesBackwardInHighPrecisionIfItIsOverridden) {
   const auto formsUnder = [](const char* backward) {
     const std::string recipe =
         fmt::format(R"("name": "Float8CurrentScaling", "fp8_dpa": true, "backward_override": "{}")", backward);
-    return readForms(*analysisOf(recipe.c_str()).unfusedPlan, Phase::Backward);
+    return readForms(analysisOf(recipe.c_str()).unfusedPlan(), Phase::Backward);
   };
   EXPECT_EQ(formsUnder("dequantized"), (Forms{"bf16", "bf16", "e4m3", "e4m3", "e4m3", "f32"}));
   EXPECT_EQ(formsUnder("high_precision"), (Forms{"bf16", "bf16", "bf16", "bf16", "bf16", "f32"}));

@@ -20,8 +20,8 @@ Analysis analysed(Graph plain, const char* recipe = "None") {
   std::vector<Diagnostic> diagnostics;
   analysis.lowered.graph = applyRecipe(std::move(plain), *Recipe::create(*findRecipe(recipe)), diagnostics);
   analysis.report = *fuse(analysis.graph());
-  analysis.unfusedPlan = std::make_shared<const Plan>(makePlan(analysis.graph(), unfused(analysis.graph())));
   analysis.fusedPlan = std::make_shared<const Plan>(makePlan(analysis.graph(), analysis.report));
+  analysis.withoutFusions = std::make_shared<const LazyPlan>(PlanOptions());
   return analysis;
 }
 
@@ -49,7 +49,7 @@ std::set<std::string> namesOf(const std::vector<CapturableTensor>& tensors) {
 
 TEST(CapturableTensors, OfTheUnfusedPlanAreAllOfIt) {
   const Analysis analysis = linearAndGelu();
-  const auto tensors = capturableTensors(analysis, *analysis.unfusedPlan);
+  const auto tensors = capturableTensors(analysis, analysis.unfusedPlan());
   EXPECT_EQ(namesOf(tensors),
             (std::set<std::string>{"x", "fc.weight", "fc:y", "y", "grad.y", "grad.fc:y", "grad.fc.weight", "grad.x"}));
   EXPECT_TRUE(std::ranges::all_of(tensors, &CapturableTensor::isStored));
@@ -117,7 +117,7 @@ TEST(CapturableTensors, LeaveOutCopiesInTheHostsMemory) {
 
 TEST(ChooseTensors, TakesNamesAndAllOfAnOp) {
   const Analysis analysis = linearAndGelu();
-  const auto all = capturableTensors(analysis, *analysis.unfusedPlan);
+  const auto all = capturableTensors(analysis, analysis.unfusedPlan());
   const auto choice = chooseTensors(analysis.graph(), all, std::vector<std::string>{"y", "fc", "grad.x"});
   ASSERT_TRUE(choice) << choice.error().message;
   EXPECT_EQ(choice->tensors.front().name, "y");
@@ -130,7 +130,7 @@ TEST(ChooseTensors, TakesNamesAndAllOfAnOp) {
 TEST(ChooseTensors, KnowsTheTensorsOfViews) {
   const Analysis analysis =
       analysed(chain(DType::BF16, {8, 16}, {link("MakeExtraOutput", "save"), link("GELU", "act")}));
-  const auto all = capturableTensors(analysis, *analysis.unfusedPlan);
+  const auto all = capturableTensors(analysis, analysis.unfusedPlan());
   const auto choice = chooseTensors(analysis.graph(), all, std::vector<std::string>{"save"});
   ASSERT_TRUE(choice) << choice.error().message;
   EXPECT_TRUE(namesOf(choice->tensors).contains("x"));
@@ -160,7 +160,7 @@ TEST(ChooseTensors, SuggestsTheNearestName) {
 /// x has 8 * 16 elements of 2 bytes, fc.weight 32 * 16.
 TEST(CheckCaptureSize, RefusesWithBothSizes) {
   const Analysis analysis = linearAndGelu();
-  const auto all = capturableTensors(analysis, *analysis.unfusedPlan);
+  const auto all = capturableTensors(analysis, analysis.unfusedPlan());
   const auto choice = chooseTensors(analysis.graph(), all, std::vector<std::string>{"x", "fc.weight"});
   ASSERT_TRUE(choice);
   EXPECT_EQ(choice->bytes(), 256 + 1024);

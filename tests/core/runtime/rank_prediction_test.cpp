@@ -81,8 +81,8 @@ const OverlapEstimate& estimateOf(const Plan& plan, const std::vector<OverlapEst
 // quarter of 72 us, is exposed, and 1 us of each other quarter, which takes longer than that of the GEMM.
 TEST(OverlapEstimate, KnowsWhatThePlanAndUserbuffersHide) {
   const Analysis analysis = analysisOfTwoRanks();
-  ASSERT_TRUE(analysis.unfusedPlan);
-  const Plan& plan = *analysis.unfusedPlan;
+  ASSERT_TRUE(analysis.isRunnable());
+  const Plan& plan = analysis.unfusedPlan();
   const std::vector<OverlapEstimate> estimates = estimateOverlap(plan, analysis.graph(), 2, evenTimes(plan));
   const auto at = [&](std::string_view name, Phase phase, CollectiveKind kind) {
     return estimateOf(plan, estimates, name, phase, kind);

@@ -40,7 +40,7 @@ Capabilities capabilitiesOfModule() {
 void addSources(const PipelineDocument& document, const AnalysisOptions& options, Sources& sources) {
   const Analysis analysis = analyze(document, options);
   if (!analysis.isRunnable()) return;  // a recipe that does not fit its sizes
-  for (const auto& plan : {analysis.unfusedPlan, analysis.fusedPlan})
+  for (const Plan* plan : {&analysis.unfusedPlan(), analysis.fusedPlan.get()})
     for (std::string& source : programSources(analysis.graph(), *plan, {}, DeviceContext{}))
       sources.insert(std::move(source));
 }

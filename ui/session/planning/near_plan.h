@@ -1,4 +1,4 @@
-// NearPlan: fuses the ops around edits of a large pipeline, on a thread of its own, before the whole is planned.
+// NearPlan: fuses the ops around edits of a large pipeline on its own thread, before the complete plan is there.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -27,7 +27,7 @@ class NearPlan {
   NearPlan();
   ~NearPlan();
 
-  /// A change of the pipeline, or of what else the plan depends on, which has no edits.
+  /// edits: those of the pipeline; nullopt: the plan changes for another reason, such as the device.
   void noteChange(quint64 generation, const LastEdits::Edits& edits) { m_changes.emplace_back(generation, edits); }
   /// Settings, recipe and switches of fusions.
   using Choices = std::tuple<std::uint64_t, Json, Json>;
