@@ -74,10 +74,13 @@ YarnRamp yarnRamp(const Attributes& attributes, std::int64_t rotated) {
   return ramp;
 }
 
+bool hasInterpolation(const Attributes& attributes) {
+  return attributes.has("seq_len_interpolation_factor") && attributes.has("pretrained_max_position_embeddings");
+}
+
 /// TransformerEngine's own interpolation multiplies positions, which is to multiply frequencies.
 double interpolation(const Attributes& attributes, std::int64_t length) {
-  if (!attributes.has("seq_len_interpolation_factor") || !attributes.has("pretrained_max_position_embeddings"))
-    return 1.0;
+  if (!hasInterpolation(attributes)) return 1.0;
   const double factor = attributes.real("seq_len_interpolation_factor");
   const auto pretrained = static_cast<double>(attributes.integer("pretrained_max_position_embeddings"));
   const auto longest = static_cast<double>(length);
@@ -117,6 +120,7 @@ RotaryForm rotaryForm(const Attributes& attributes) {
   int slot = RotaryForm::kInput + 1;
   if (form.format == QkvFormat::Thd) form.cuSeqlensSlot = slot++;
   if (attributes.boolean("start_positions")) form.startPositionsSlot = slot++;
+  if (attributes.has("max_seq_len")) form.maxLength = attributes.integer("max_seq_len");
   if (!attributes.has("dim")) return form;
   form.dim = attributes.integer("dim");
   form.rotated = static_cast<std::int64_t>(static_cast<double>(form.dim) * attributes.real("rotary_percent"));
@@ -131,7 +135,13 @@ Result<TokenLayout> rotaryLayout(const RotaryForm& form, const Shape& x) {
   return tokenLayout(kRotaryName, "x", form.format, x, heads, form.dim);
 }
 
+bool hasFrequenciesByLength(const Attributes& attributes) {
+  const std::string& type = attributes.text("rope_type");
+  return type == "dynamic" || type == "longrope" || hasInterpolation(attributes);
+}
+
 std::vector<double> rotaryFrequencies(const Attributes& attributes, std::int64_t length) {
+  if (attributes.has("max_seq_len")) length = attributes.integer("max_seq_len");
   const std::int64_t rotated = rotaryForm(attributes).rotated;
   const bool isDynamic = attributes.text("rope_type") == "dynamic";
   const double base = isDynamic ? dynamicBase(attributes, rotated, length) : attributes.real("rotary_base");
@@ -179,6 +189,10 @@ Result<std::vector<std::int64_t>> rotaryPositions(const RotaryForm& form, const 
     const TokenSpan& tokens = (*sequences)[i];
     const std::int64_t start = startPositions.empty() ? 0 : startPositions[i];
     if (start < 0) return Error{fmt::format("start_positions[{}] is {}; a position must not be negative.", i, start)};
+    const std::int64_t end = form.offset + start + tokens.size;
+    if (form.maxLength > 0 && end > form.maxLength)
+      return Error{fmt::format("Sequence {} ends at position {}, but max_seq_len is {}; set it to at least {}.", i,
+                               end - 1, form.maxLength, end)};
     const std::int64_t entry = form.format == QkvFormat::Thd ? 0 : static_cast<std::int64_t>(i);
     for (std::int64_t token = 0; token < tokens.size; ++token)
       positions[static_cast<std::size_t>(entry * x.tokens + tokens.first + token)] = form.offset + start + token;

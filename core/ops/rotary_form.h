@@ -21,7 +21,8 @@ struct RotaryForm {
   std::int64_t dim = 1;      // channels of a head, D
   std::int64_t rotated = 0;  // of these: the first ones, R
   bool isInterleaved = false;
-  std::int64_t offset = 0;  // position of the first token
+  std::int64_t offset = 0;     // position of the first token
+  std::int64_t maxLength = 0;  // of a sequence, with the positions before it; 0: any
 
   std::int64_t numPairs() const { return rotated / 2; }
   /// The channels of pair m.
@@ -35,8 +36,10 @@ RotaryForm rotaryForm(const Attributes& attributes);
 /// Any heads. Errors: x does not fit the attributes.
 Result<TokenLayout> rotaryLayout(const RotaryForm& form, const Shape& x);
 
-/// Radians by position of each pair, scaled as rope_type says; R / 2 numbers. length: positions that there may be,
-/// which dynamic scaling and interpolation depend on.
+/// Do frequencies depend on the length of the longest sequence, as with dynamic and longrope?
+bool hasFrequenciesByLength(const Attributes& attributes);
+/// Radians by position of each pair, scaled as rope_type says; R / 2 numbers. length: of the longest sequence, unless
+/// max_seq_len says it.
 std::vector<double> rotaryFrequencies(const Attributes& attributes, std::int64_t length);
 /// The numbers of short_factor or long_factor, "1.0, 1.5": one for each pair. Errors: another text, none above 0.
 Result<std::vector<double>> rotaryFactors(const Attributes& attributes, std::string_view name);
@@ -48,7 +51,7 @@ std::int64_t rotaryLength(const RotaryForm& form, const TokenLayout& x);
 
 /// The position of each token of x, in the order [batch entry, token]; -1 for tokens that no sequence has, which pass
 /// unchanged. cuSeqlens, startPositions: empty where the op has none.
-/// Errors: as sequencesOf(); a negative start position.
+/// Errors: as sequencesOf(); a negative start position, a position beyond max_seq_len.
 Result<std::vector<std::int64_t>> rotaryPositions(const RotaryForm& form, const TokenLayout& x,
                                                   std::span<const std::int64_t> cuSeqlens,
                                                   std::span<const std::int64_t> startPositions);

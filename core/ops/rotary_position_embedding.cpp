@@ -82,6 +82,24 @@ std::optional<Error> checkNumbers(const Attributes& given) {
   return errorOf("rotary_base", fmt::format("rotary_base is {}, but it must be finite and more than 1.", base));
 }
 
+/// Frequencies that depend on a length which only the inputs decide need it as an attribute.
+std::optional<Error> checkLength(const Attributes& given, const RotaryForm& form, const TokenLayout& x) {
+  const bool isPacked = form.format == QkvFormat::Thd;
+  if (form.maxLength == 0) {
+    if (!hasFrequenciesByLength(given) || !(isPacked || form.startPositionsSlot >= 0)) return std::nullopt;
+    const std::string& type = given.text("rope_type");
+    return errorOf("max_seq_len", fmt::format("the frequencies of {} depend on the longest sequence, which {} decide; "
+                                              "set max_seq_len to its length.",
+                                              type == "default" ? "seq_len_interpolation_factor" : "rope_type " + type,
+                                              isPacked ? "cu_seqlens" : "start_positions"));
+  }
+  const std::int64_t length = rotaryLength(form, x);
+  if (isPacked || length <= form.maxLength) return std::nullopt;
+  return errorOf("max_seq_len", fmt::format("max_seq_len is {}, but x has {} tokens from position {} on; it must be at "
+                                            "least {}.",
+                                            form.maxLength, x.tokens, form.offset, length));
+}
+
 std::optional<Error> checkInputs(const RotaryForm& form, const TokenLayout& x, Specs inputs) {
   std::int64_t sequences = x.batch;
   if (form.cuSeqlensSlot >= 0) {
@@ -102,6 +120,7 @@ Result<OperationSpecs> infer(const Attributes& attributes, Specs inputs) {
   const RotaryForm form = rotaryForm(attributes);
   const Result<TokenLayout> x = rotaryLayout(form, inputs[0].shape);
   if (!x) return x.error();
+  if (auto error = checkLength(attributes, form, *x)) return *error;
   if (auto error = checkInputs(form, *x, inputs)) return *error;
   return OperationSpecs{.outputs = {inputs[0]}};
 }
@@ -223,7 +242,10 @@ std::vector<AttributeSpec> ownAttributes() {
        .unit = "tokens",
        .help = "Position of the first token of each sequence."},
       booleanAttribute("start_positions", false,
-                       "Reads a further input that is added to the positions of each sequence, as with a KV cache.")};
+                       "Reads a further input that is added to the positions of each sequence, as with a KV cache."),
+      positions("max_seq_len",
+                "Length of the longest sequence, the positions before it included. dynamic, longrope and "
+                "seq_len_interpolation_factor need it with start_positions or thd. Not set: offset + S.")};
 }
 
 AttributeSpec factors(const char* name, const char* help) {

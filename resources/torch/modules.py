@@ -44,18 +44,33 @@ class L2Normalization(torch.nn.Module):
 class RotaryPositionEmbedding(torch.nn.Module):
     """Turns pairs of channels of each head by the token's position times a frequency."""
 
-    def __init__(self, dim, frequencies, token_axis, is_interleaved, offset, factor, device):
+    def __init__(self, dim, frequencies, layout, is_interleaved, offset, factor, device):
         super().__init__()
-        self.dim, self.token_axis, self.is_interleaved = dim, token_axis, is_interleaved
+        self.dim, self.layout, self.is_interleaved = dim, layout, is_interleaved
         self.offset, self.factor = offset, factor
         frequencies = torch.tensor(frequencies, device=device)
         self.register_buffer("frequencies", frequencies, persistent=False)
 
-    def forward(self, x):
-        heads = x.reshape(*x.shape[:2], -1, self.dim).float()
-        positions = torch.arange(x.shape[self.token_axis], device=x.device) + self.offset
-        angles = torch.outer(positions.float(), self.frequencies)
-        angles = angles[None, :, None] if self.token_axis == 1 else angles[:, None, None]
+    def forward(self, x, cu_seqlens=None, start_positions=None):
+        if self.layout == "thd":
+            return self.packed(x, cu_seqlens, start_positions)
+        positions = torch.arange(x.shape[self.layout.index("s")], device=x.device)
+        positions = positions[:, None] if self.layout == "sbhd" else positions
+        if start_positions is not None:
+            positions = positions + (start_positions if self.layout == "sbhd" else start_positions[:, None])
+        return self.turned(x, positions)
+
+    def packed(self, x, cu_seqlens, start_positions):
+        """Positions begin anew in each sequence; tokens after the last sequence stay."""
+        *parts, rest = x.split([*cu_seqlens.diff().tolist(), len(x) - int(cu_seqlens[-1])])
+        starts = [0] * len(parts) if start_positions is None else start_positions.tolist()
+        positions = [torch.arange(len(part), device=x.device) + start for part, start in zip(parts, starts)]
+        return torch.cat([*map(self.turned, parts, positions), rest])
+
+    def turned(self, x, positions):
+        """positions: of all tokens, or of those that sequences share."""
+        heads = x.flatten(self.layout.index("h")).unflatten(-1, (-1, self.dim)).float()
+        angles = (positions + self.offset).float()[..., None, None] * self.frequencies
         cos, sin = angles.cos() * self.factor, angles.sin() * self.factor
         turned, rest = heads.split([2 * cos.shape[-1], self.dim - 2 * cos.shape[-1]], dim=-1)
         if self.is_interleaved:
@@ -71,58 +86,87 @@ class DotProductAttention(torch.nn.Module):
     """softmax(scale q k^T) v by head. window: keys to the left and right of a query's own; -1: all."""
 
     def __init__(
-        self, heads, groups, scale, token_axis=1, window=(-1, -1), is_bottom_right=False,
-        softcap=0.0, bias="no_bias", sink=None, keeps_heads=False, dropout=0.0,
+        self, heads, groups, scale, layout="bshd", window=(-1, -1), is_bottom_right=False, softcap=0.0,
+        bias="no_bias", softmax_type="vanilla", dropout=0.0, device="cpu",
     ):
         super().__init__()
-        self.heads, self.groups, self.scale, self.token_axis = heads, groups, scale, token_axis
+        self.heads, self.groups, self.scale, self.layout = heads, groups, scale, layout
         self.window, self.is_bottom_right, self.softcap, self.bias = window, is_bottom_right, softcap, bias
-        self.keeps_heads, self.dropout = keeps_heads, dropout
-        self.softmax_offset = None if sink is None else torch.nn.Parameter(sink)
+        self.softmax_type, self.dropout = softmax_type, dropout
+        if softmax_type == "learnable":
+            self.softmax_offset = torch.nn.Parameter(torch.zeros(heads, device=device))
+
+    def forward(
+        self, x, k, v, core_attention_bias=None, attention_mask=None, cu_seqlens_q=None, cu_seqlens_kv=None
+    ):
+        if self.layout == "thd":
+            return self.packed(x, k, v, cu_seqlens_q, cu_seqlens_kv)
+        is_padded = cu_seqlens_q is not None
+        sizes = [sums.diff()[:, None, None, None] for sums in (cu_seqlens_q, cu_seqlens_kv)] if is_padded else None
+        q, k, v = self.by_head(x, self.heads), self.by_head(k, self.groups), self.by_head(v, self.groups)
+        y = self.attend(q, k, v, sizes, core_attention_bias, attention_mask).transpose(1, 2)
+        return (y if self.layout == "bshd" else y.transpose(0, 1)).flatten(-2)
+
+    def packed(self, x, k, v, cu_seqlens_q, cu_seqlens_kv):
+        """Each sequence alone; tokens after the last one give zeros."""
+        sums = (cu_seqlens_q, cu_seqlens_kv, cu_seqlens_kv)
+        counts = (self.heads, self.groups, self.groups)
+        sequences = zip(*(
+            [self.by_head(part[None], count) for part in tokens[: int(ends[-1])].split(ends.diff().tolist())]
+            for tokens, ends, count in zip((x, k, v), sums, counts)
+        ))
+        parts = [self.attend(*parts, None, None, None)[0].transpose(0, 1).flatten(-2) for parts in sequences]
+        return torch.cat([*parts, x.new_zeros(len(x) - int(cu_seqlens_q[-1]), parts[0].shape[-1])])
 
     def by_head(self, x, heads):
         """[B, heads, S, D]."""
-        x = x.reshape(*x.shape[:2], heads, -1)
-        x = x.transpose(1, 2) if self.token_axis == 1 else x.permute(1, 2, 0, 3)
+        x = x.flatten(2).unflatten(2, (heads, -1))
+        x = x.permute(1, 2, 0, 3) if self.layout == "sbhd" else x.transpose(1, 2)
         return x.repeat_interleave(self.heads // heads, dim=1)
 
-    def hidden(self, q, k):
-        """Keys that a query does not attend to."""
-        delta = k.shape[2] - q.shape[2] if self.is_bottom_right else 0
-        query = torch.arange(q.shape[2], device=q.device)[:, None] + delta
-        distance = torch.arange(k.shape[2], device=q.device)[None, :] - query
-        left, right = self.window
-        hidden = torch.zeros_like(distance, dtype=torch.bool)
-        hidden = hidden | (distance < -left) if left >= 0 else hidden
-        return hidden | (distance > right) if right >= 0 else hidden
-
-    def forward(self, x, k, v, attention_mask=None, core_attention_bias=None):
-        q, k, v = self.by_head(x, self.heads), self.by_head(k, self.groups), self.by_head(v, self.groups)
+    def attend(self, q, k, v, sizes, bias, mask):
+        """sizes: tokens of each sequence of queries and of keys, if they are padded."""
+        distance, hidden = self.hidden(q, k, sizes)
         scores = q.float() @ k.float().transpose(-1, -2)
         if self.bias == "pre_scale_bias":
-            scores = scores + core_attention_bias
+            scores = scores + bias
         scores = scores * self.scale
         if self.softcap > 0.0:
             scores = self.softcap * torch.tanh(scores / self.softcap)
         if self.bias == "post_scale_bias":
-            scores = scores + core_attention_bias
-        hidden = self.hidden(q, k)
-        if attention_mask is not None:
-            hidden = hidden | (attention_mask != 0)
-        scores = scores.masked_fill(hidden, float("-inf"))
-        y = (self.dropped(self.shares(scores)).to(v.dtype) @ v).transpose(1, 2)
-        y = y if self.token_axis == 1 else y.transpose(0, 1)
-        return y if self.keeps_heads else y.flatten(-2)
+            scores = scores + bias
+        if self.bias == "alibi":
+            scores = scores - self.slopes(q.device)[:, None, None] * distance.abs()
+        hidden = hidden if mask is None else hidden | (mask != 0)
+        shares = self.shares(scores.masked_fill(hidden, float("-inf")))
+        return torch.nn.functional.dropout(shares, self.dropout, self.training).to(v.dtype) @ v
+
+    def hidden(self, q, k, sizes):
+        """Distances of keys from the diagonal, and the keys that a query does not attend to."""
+        query = torch.arange(q.shape[2], device=q.device)[:, None]
+        key = torch.arange(k.shape[2], device=q.device)[None, :]
+        queries, keys = (q.shape[2], k.shape[2]) if sizes is None else sizes
+        distance = key - query - (keys - queries if self.is_bottom_right else 0)
+        left, right = self.window
+        hidden = (query >= queries) | (key >= keys)
+        hidden = hidden | (distance < -left) if left >= 0 else hidden
+        hidden = hidden | (distance > right) if right >= 0 else hidden
+        return distance, hidden
+
+    def slopes(self, device):
+        """Of ALiBi by head: a geometric sequence for a power of two, then every second one of the next sequence."""
+        power = 1 << (self.heads.bit_length() - 1)
+        exponents = [-8 * (i + 1) / power for i in range(power)]
+        exponents += [-4 * (2 * i + 1) / power for i in range(self.heads - power)]
+        return torch.tensor(exponents, device=device).exp2()
 
     def shares(self, scores):
         """A sink takes a share of each row; a row without keys has none."""
-        if self.softmax_offset is not None:
-            sink = self.softmax_offset.float().reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
-            return torch.cat([scores, sink], dim=-1).softmax(-1)[..., :-1]
-        return scores.softmax(-1).nan_to_num(0.0)
-
-    def dropped(self, shares):
-        return torch.nn.functional.dropout(shares, self.dropout, self.training)
+        if self.softmax_type == "vanilla":
+            return scores.softmax(-1).nan_to_num(0.0)
+        sink = scores.new_zeros(self.heads) if self.softmax_type == "off-by-one" else self.softmax_offset.float()
+        sink = sink.reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+        return torch.cat([scores, sink], dim=-1).softmax(-1)[..., :-1]
 
 
 class GroupedLinear(torch.nn.Module):

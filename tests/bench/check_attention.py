@@ -103,6 +103,14 @@ def error_of(actual, wanted):
     return (actual.double() - wanted).norm().item() / max(wanted.norm().item(), SMALL * math.sqrt(wanted.numel()))
 
 
+def hide_keys(draw, biases):
+    """The lowest number in place of minus infinity, as exporters write it; some rows have no other bias."""
+    for bias in biases.values():
+        if draw.random() < 0.5:
+            hidden = torch.rand(bias.shape[-1]) < 0.5
+            bias[..., hidden] = bias[..., : draw.randint(1, bias.shape[-2]), :] = -3e38
+
+
 def check(program, draw, count, dtype, scratch):
     """The number of tensors that differ."""
     cases = [random_case(draw) for _ in range(count)]
@@ -110,6 +118,8 @@ def check(program, draw, count, dtype, scratch):
     path.write_text(json.dumps(document(cases, dtype)), encoding="utf-8")
     pipeline = pipelines.describe(program, str(path), scratch)
     drawn = tensors.draw(pipeline, draw.randrange(1 << 30))
+    if dtype != "f16":  # its lowest number does not absorb scores
+        hide_keys(draw, {name: bias for name, bias in drawn.items() if name.startswith("core_attention_bias")})
     results, worst, differing = computed(program, path, drawn, scratch), 0.0, 0
     for op in pipeline.ops:
         for name, wanted in expected(op, drawn).items():

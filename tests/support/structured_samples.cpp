@@ -150,7 +150,12 @@ std::vector<OpSample> rotarySamples() {
           rotarySample({9, 3, 8}, {{"tensor_format", text("thd")}, {"start_positions", true}}),
           rotarySample(
               heads, {{"seq_len_interpolation_factor", 2.0}, {"pretrained_max_position_embeddings", std::int64_t{2}}}),
+          rotarySample({9, 3, 8}, {{"tensor_format", text("thd")},
+                                   {"seq_len_interpolation_factor", 2.0},
+                                   {"pretrained_max_position_embeddings", std::int64_t{2}},
+                                   {"max_seq_len", std::int64_t{9}}}),
           scaled("linear"),
+          scaled("dynamic", {{"start_positions", true}, {"max_seq_len", std::int64_t{200}}}),
           scaled("dynamic"),
           scaled("llama3"),
           scaled("yarn", {{"truncate", false}}),

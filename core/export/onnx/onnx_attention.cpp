@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_attention.h"
 
+#include "core/export/onnx/name_list.h"
 #include "core/export/onnx/onnx_attention_masks.h"
 #include "core/export/onnx/onnx_attention_parts.h"
 #include "core/export/onnx/onnx_head_columns.h"
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 
 #include <fmt/format.h>
 
@@ -25,6 +27,37 @@ const char* orderReason(const OnnxReading& reading, const AttentionOperand& oper
   const bool isJoined = maker && (maker->op_type() == "Concat" || maker->op_type() == "ScatterND");
   return isJoined ? "its queries, keys or values are joined from several tensors, such as those of a cache"
                   : "queries, keys and values have different orders of axes";
+}
+
+/// Why a node of attention is none of the op's.
+const char* wholeReason(const OnnxNode& node) {
+  const auto hasAny = [&](std::initializer_list<int> inputs) {
+    return std::ranges::any_of(inputs, [&](int input) { return !inputOf(node, input).empty(); });
+  };
+  const bool isStandard = node.domain().empty();
+  const bool hasPast = isStandard                                ? hasAny({4, 5})
+                       : node.op_type() == "MultiHeadAttention"  ? hasAny({6, 7})
+                       : node.op_type() == "GroupQueryAttention" ? hasAny({3, 4})
+                                                                 : hasAny({4});
+  if (hasPast) return "it appends to a cache of keys and values, which DotProductAttention does not";
+  const auto isGiven = [](const std::string& output) { return !output.empty(); };
+  if (std::any_of(node.output().begin() + 1, node.output().end(), isGiven))
+    return "it has more outputs than DotProductAttention, such as keys and values for a later call";
+  if (node.op_type() == "MultiHeadAttention" && hasAny({4}))
+    return "its key_padding_mask is not of shape [batch, keys] or [batch]";
+  return "an input is not known before a run, or has no counterpart in DotProductAttention";
+}
+
+bool isWholeAttention(const OnnxNode& node) {
+  constexpr std::array kTypes = {"Attention", "MultiHeadAttention", "GroupQueryAttention"};
+  return node.output_size() > 0 && std::ranges::find(kTypes, node.op_type()) != kTypes.end();
+}
+
+std::string unknownRotationText(const std::vector<std::string>& tensors) {
+  return fmt::format(
+      "{} {} no RotaryPositionEmbedding: its angles are not known before a run, or are not those of tokens "
+      "in order from one position on.",
+      nameList(tensors), tensors.size() == 1 ? "is" : "are");
 }
 
 class Rewriter {
@@ -51,10 +84,9 @@ class Rewriter {
       } else if (auto attention = attentionAt(m_reading, m_views, m_numbers, node)) {
         addAttention(std::move(*attention));
       } else if (isWholeAttention(node)) {
-        const bool hasLengths = node.op_type() == "MultiHeadAttention" && !inputOf(node, 4).empty();
-        refuse(node.output(0), hasLengths
-                                   ? "its key_padding_mask is not of shape [batch, keys]"
-                                   : "it does more than DotProductAttention, such as appending to a cache of keys");
+        refuse(node.output(0), wholeReason(node));
+      } else if (node.op_type() == "RotaryEmbedding") {
+        m_unknownRotations.push_back(node.output(0));
       }
     }
     if (m_nodes.isEmpty()) return;
@@ -72,6 +104,7 @@ class Rewriter {
       if (tensors.size() > 1) text += fmt::format(" and {} more", tensors.size() - 1);
       texts.push_back(text + ".");
     }
+    if (!m_unknownRotations.empty()) texts.push_back(unknownRotationText(m_unknownRotations));
     return texts;
   }
 
@@ -82,11 +115,6 @@ class Rewriter {
     for (auto& [name, value] : symbols)
       if (!options.literals.contains(name)) value *= 2;
     return symbols;
-  }
-
-  static bool isWholeAttention(const OnnxNode& node) {
-    constexpr std::array kTypes = {"Attention", "MultiHeadAttention", "GroupQueryAttention"};
-    return node.output_size() > 0 && std::ranges::find(kTypes, node.op_type()) != kTypes.end();
   }
 
   bool refuse(const std::string& tensor, const char* reason) {
@@ -436,6 +464,7 @@ class Rewriter {
   std::set<int> m_replaced;  // nodes of the model
   std::vector<std::pair<std::string, Tensor>> m_constants;
   std::map<std::string, std::vector<std::string>> m_reasons;
+  std::vector<std::string> m_unknownRotations;
   std::set<std::string> m_neededNumbers;
 };
 

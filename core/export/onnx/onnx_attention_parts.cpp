@@ -76,7 +76,8 @@ class AttentionSearch {
     return parts;
   }
 
-  /// com.microsoft MultiHeadAttention: tensors [B, S, H * D] without caches, biases and key masks.
+  /// com.microsoft MultiHeadAttention: tensors [B, S, H * D] without caches, and without biases and key masks, which
+  /// were taken out before.
   std::optional<AttentionParts> multiHead(const ::onnx::NodeProto& node) {
     const std::int64_t H = integerOf(node, "num_heads", 0);
     for (const int other : {3, 4, 6, 7, 8, 9})
@@ -108,11 +109,9 @@ class AttentionSearch {
   /// com.microsoft GroupQueryAttention as for a prompt: all sequences have full length, and no cache exists yet.
   std::optional<AttentionParts> grouped(const ::onnx::NodeProto& node) {
     const std::int64_t H = integerOf(node, "num_heads", 0), G = integerOf(node, "kv_num_heads", 0);
-    for (const int other : {3, 4, 7, 8, 9, 10, 11})
+    for (const int other : {3, 4, 7, 8, 12, 13})
       if (!inputOf(node, other).empty()) return std::nullopt;
-    if (integerOf(node, "do_rotary", 0) != 0 || integerOf(node, "smooth_softmax", 0) > 0 || H <= 0 || G <= 0 ||
-        H % G != 0 || givesMore(node))
-      return std::nullopt;
+    if (integerOf(node, "do_rotary", 0) != 0 || H <= 0 || G <= 0 || H % G != 0 || givesMore(node)) return std::nullopt;
     const std::string& x = inputOf(node, 0);
     const bool isPacked = inputOf(node, 1).empty();
     const auto shape = m_views.extents(x);
@@ -132,7 +131,8 @@ class AttentionSearch {
     parts.attributes["attn_mask_type"] = "causal";
     if (const std::int64_t W = integerOf(node, "local_window_size", -1); W > 0)
       parts.attributes["window_size"] = {W - 1, 0};
-    return parts;
+    if (const std::string& bias = inputOf(node, 10); !bias.empty()) parts.steps.push_back({.tensor = bias});
+    return setSinks(node, parts) ? std::optional(std::move(parts)) : std::nullopt;
   }
 
  private:
@@ -212,6 +212,16 @@ class AttentionSearch {
       if (own != all) operand->view.axes[0].push_back({all / own, 0});
     }
     return true;
+  }
+
+  /// Those of GroupQueryAttention. False: a run computes them.
+  bool setSinks(const ::onnx::NodeProto& node, AttentionParts& parts) {
+    if (integerOf(node, "smooth_softmax", 0) > 0) parts.attributes["softmax_type"] = "off-by-one";
+    const std::string& sinks = inputOf(node, 11);
+    if (sinks.empty()) return true;
+    const auto numbers = m_numbers.of(sinks);
+    if (numbers) parts.sinks = numbers->values;
+    return numbers != nullptr;
   }
 
   double scaleOf(const ::onnx::NodeProto& node, const AttentionOperand& q) const {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_import.h"
 
+#include "core/export/onnx/import/batch_first.h"
 #include "core/export/onnx/import/einsum_products.h"
 #include "core/export/onnx/import/external_ops.h"
 #include "core/export/onnx/import/folded_codes.h"
@@ -333,6 +334,7 @@ Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_v
   if (opset < kOpsetOfSoftmaxOfOneAxis) writeAxesOfSoftmaxes(*model.mutable_graph());
   splitFusedNodes(*model.mutable_graph(), opset);
   addQuantizedRelus(*model.mutable_graph(), options.folder);
+  moveBatchFirst(*model.mutable_graph());
   sinkTransposes(*model.mutable_graph());
   Result<ImportedPipeline> imported = importGraph(model, name, options);
   if (imported) noteOpset(opset, imported->notes);

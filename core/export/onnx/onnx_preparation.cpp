@@ -152,12 +152,27 @@ OnnxFact OnnxPreparation::inputFact(const ::onnx::ValueInfoProto& input) {
   fact.shape.emplace();
   for (int axis = 0; axis < type.shape().dim_size(); ++axis) {
     const auto& extent = type.shape().dim(axis);
-    const std::string literal = extent.dim_value() > 0 ? literalName(type, axis) : "";
+    const bool isOpen = extent.dim_value() > 0 && !isBroadcast(type, axis);
+    const std::string literal = isOpen ? literalName(type, axis) : "";
     fact.shape->push_back(literal.empty() ? m_symbols.declared(extent, fmt::format("{}:{}", input.name(), axis))
                                           : m_symbols.ofLiteral(literal, extent.dim_value()));
   }
   if (!fact.shape->empty()) setBatchDefault(fact.shape->front(), type);
   return fact;
+}
+
+/// Is the extent 1, and that of a batch which another input has more of?
+bool OnnxPreparation::isBroadcast(const ::onnx::TypeProto::Tensor& type, int axis) const {
+  if (axis != 0 || type.shape().dim(0).dim_value() != 1) return false;
+  return std::ranges::any_of(m_graph.input(), [&](const ::onnx::ValueInfoProto& other) {
+    const auto declared = m_declared.find(other.name());
+    if (declared == m_declared.end()) return false;
+    const ::onnx::TypeProto::Tensor& its = declared->second.tensor_type();
+    const bool isLarger =
+        its.shape().dim_size() > 0 && its.shape().dim(0).dim_value() > 1 && literalName(its, 0) == literalName(type, 0);
+    return isLarger && std::ranges::none_of(m_graph.initializer(),
+                                            [&](const auto& constant) { return constant.name() == other.name(); });
+  });
 }
 
 /// One of a batch; the rows of a matrix are not meant.

@@ -41,6 +41,7 @@ class OnnxPreparation {
   void noteConstants(const ::onnx::GraphProto& graph);
   void noteInputs();
   OnnxFact inputFact(const ::onnx::ValueInfoProto& input);
+  bool isBroadcast(const ::onnx::TypeProto::Tensor& type, int axis) const;
   void setBatchDefault(const OnnxExtent& batch, const ::onnx::TypeProto::Tensor& type);
   void inferUntilKnown();
   std::set<std::string> symbolsOfInputs() const;

@@ -100,42 +100,65 @@ ModuleText attentionText(const Node& node) {
 
 // ---- rotary embeddings
 
-ModuleText rotaryText(const Graph& graph, const Node& node) {
-  const RotaryForm form = rotaryForm(node.attributes);
-  const Result<TokenLayout> layout = rotaryLayout(form, graph.value(node.inputs[0]).spec.shape);
-  const std::int64_t length = layout ? rotaryLength(form, *layout) : 0;
-  const double factor = rotaryAttentionFactor(node.attributes);
-  const auto isPlain = node.attributes.text("rope_type") == "default";
-  ModuleText text;
-  if (isPlain && form.offset == 0) {
-    std::vector<std::string> arguments = {fmt::format("{}", form.dim)};
-    if (form.rotated != form.dim)
-      arguments.push_back("rotary_percent=" + pythonNumber(node.attributes.real("rotary_percent")));
-    arguments.push_back("rotary_base=" + pythonNumber(node.attributes.real("rotary_base")));
-    if (form.isInterleaved) arguments.emplace_back("interleaved=True");
-    for (const char* const name : {"seq_len_interpolation_factor", "pretrained_max_position_embeddings"})
-      if (node.attributes.has(name))
-        arguments.push_back(fmt::format("{}={}", name, toString(node.attributes.get(name))));
-    text.constructor = statement("self.angles = ", {"te.RotaryPositionEmbedding", arguments}, "", 8);
-    text.constructor += line(fmt::format("self.freqs = self.angles.to(device)({})", length));
-  } else {
-    text.constructor = line("# te.RotaryPositionEmbedding scales no frequencies; these are radians by position.");
+/// TransformerEngine computes the angles itself.
+bool hasPlainAngles(const Node& node, const RotaryForm& form) {
+  return node.attributes.text("rope_type") == "default" && form.offset == 0;
+}
+
+/// self.angles, or the radians by position, self.inverse.
+std::string anglesMember(const Node& node, const RotaryForm& form, std::int64_t length) {
+  if (!hasPlainAngles(node, form)) {
     std::vector<std::string> numbers;
     for (const double frequency : rotaryFrequencies(node.attributes, length))
       numbers.push_back(pythonNumber(frequency));
-    text.constructor += statement(
-        "inverse = ", {"torch.tensor", {fmt::format("[{}]", fmt::join(numbers, ", ")), "device=device"}}, "", 8);
-    text.constructor +=
-        line(fmt::format("positions = torch.arange({}, {}, device=device)", form.offset, length + form.offset));
-    text.constructor += line("angles = torch.outer(positions.float(), inverse)");
-    text.constructor += line(form.isInterleaved ? "angles = angles.repeat_interleave(2, dim=-1)"
-                                                : "angles = torch.cat([angles, angles], dim=-1)");
-    text.constructor += line("self.freqs = angles[:, None, None, :]");
+    const std::string list = fmt::format("[{}]", fmt::join(numbers, ", "));
+    return line("# te.RotaryPositionEmbedding scales no frequencies; these are radians by position.") +
+           statement("self.inverse = ", {"torch.tensor", {list, "device=device"}}, "", 8);
   }
+  std::vector<std::string> arguments = {fmt::format("{}", form.dim)};
+  if (form.rotated != form.dim)
+    arguments.push_back("rotary_percent=" + pythonNumber(node.attributes.real("rotary_percent")));
+  arguments.push_back("rotary_base=" + pythonNumber(node.attributes.real("rotary_base")));
+  if (form.isInterleaved) arguments.emplace_back("interleaved=True");
+  for (const char* const name : {"seq_len_interpolation_factor", "pretrained_max_position_embeddings"})
+    if (node.attributes.has(name)) arguments.push_back(fmt::format("{}={}", name, toString(node.attributes.get(name))));
+  return statement("self.angles = ", {"te.RotaryPositionEmbedding", arguments}, "", 8) +
+         line("self.angles = self.angles.to(device)");
+}
+
+/// Lines that set `target` to the angles of `length` positions, [length, 1, 1, R].
+std::string angleTable(const Node& node, const RotaryForm& form, const char* target, const std::string& length) {
+  if (hasPlainAngles(node, form)) return line(fmt::format("{} = self.angles({})", target, length));
+  return line(fmt::format("positions = torch.arange({}, device=self.inverse.device) + {}", length, form.offset)) +
+         line("angles = torch.outer(positions.float(), self.inverse)") +
+         line(form.isInterleaved ? "angles = angles.repeat_interleave(2, dim=-1)"
+                                 : "angles = torch.cat([angles, angles], dim=-1)") +
+         line(fmt::format("{} = angles[:, None, None, :]", target));
+}
+
+/// Rows of the table for all positions but start_positions.
+std::int64_t tableLength(const Graph& graph, const Node& node, const RotaryForm& form) {
+  const Result<TokenLayout> layout = rotaryLayout(form, graph.value(node.inputs[0]).spec.shape);
+  if (form.maxLength > 0) return form.maxLength - form.offset;
+  return layout ? layout->tokens : 0;
+}
+
+ModuleText rotaryText(const Graph& graph, const Node& node) {
+  const RotaryForm form = rotaryForm(node.attributes);
+  const std::int64_t length = tableLength(graph, node, form);
+  const double factor = rotaryAttentionFactor(node.attributes);
+  const bool isGrowing = form.startPositionsSlot >= 0 && form.maxLength == 0;
+  ModuleText text;
+  text.constructor = anglesMember(node, form, length + form.offset);
+  if (!isGrowing) text.constructor += angleTable(node, form, "self.freqs", fmt::format("{}", length));
   for (const Port& port : node.operation->inputs) text.arguments.push_back(port.name);
   const int numOuter = form.format == QkvFormat::Thd ? 1 : 2;
   text.forward = line(fmt::format("heads = x.reshape(*x.shape[:{}], -1, {})", numOuter, form.dim));
-  std::vector<std::string> call = {"heads", "self.freqs",
+  if (isGrowing)
+    text.forward +=
+        angleTable(node, form, "freqs",
+                   fmt::format("x.shape[{}] + int(start_positions.max())", form.format == QkvFormat::Bshd ? 1 : 0));
+  std::vector<std::string> call = {"heads", isGrowing ? "freqs" : "self.freqs",
                                    "tensor_format=" + pythonText(node.attributes.text("tensor_format"))};
   if (form.startPositionsSlot >= 0) call.emplace_back("start_positions=start_positions.int()");
   if (form.isInterleaved) call.emplace_back("interleaved=True");

@@ -53,45 +53,42 @@ TorchMember reshape(const Graph& graph, const Node& node) {
   return member;
 }
 
-Result<TorchMember> attention(const Graph& graph, const Node& node) {
+TorchMember attention(const Node& node) {
   const AttentionForm form = attentionForm(node.attributes);
-  if (form.format == QkvFormat::Thd || form.cuSeqlensQSlot >= 0) return refused(node, "its sequences are packed");
-  if (form.bias == AttentionBias::Alibi) return refused(node, "its bias is ALiBi");
-  if (form.biasSlot >= 0 && form.maskSlot > form.biasSlot) return refused(node, "it has both a bias and a mask");
   TorchMember member{
       .constructor = {"DotProductAttention",
-                      {fmt::format("{}", form.heads), fmt::format("{}", form.groups), pythonNumber(form.scale)}}};
+                      {fmt::format("{}", form.heads), fmt::format("{}", form.groups), pythonNumber(form.scale)}},
+      .numUnnamed = 3};
   std::vector<std::string>& arguments = member.constructor.arguments;
-  if (form.format == QkvFormat::Sbhd) arguments.emplace_back("token_axis=0");
+  const auto add = [&](const char* name, const char* attribute) {
+    arguments.push_back(fmt::format("{}={}", name, pythonText(node.attributes.text(attribute))));
+  };
+  add("layout", "qkv_format");
   if (form.left >= 0 || form.right >= 0) arguments.push_back(fmt::format("window=({}, {})", form.left, form.right));
   if (form.isBottomRight) arguments.emplace_back("is_bottom_right=True");
   if (form.softcap > 0.0) arguments.push_back("softcap=" + pythonNumber(form.softcap));
-  if (form.hasBias()) arguments.push_back("bias=" + pythonText(node.attributes.text("core_attention_bias_type")));
-  if (form.hasSink()) {
-    const std::string dtype = node.parameters.empty() ? "torch.float32" : dtypeOf(node);
-    arguments.push_back(fmt::format("sink=torch.zeros({}, device=device, dtype={})", form.heads, dtype));
-  }
-  if (graph.value(node.outputs[0]).spec.shape.size() == 4) arguments.emplace_back("keeps_heads=True");
+  if (form.bias != AttentionBias::None) add("bias", "core_attention_bias_type");
+  if (form.hasSink()) add("softmax_type", "softmax_type");
   if (form.dropout > 0.0) arguments.push_back("dropout=" + pythonNumber(form.dropout));
-  if (!node.parameters.empty()) member.parameters = {"softmax_offset"};
-  if (form.biasSlot >= 0 && form.maskSlot < 0) member.expression = "self.{member}({}, {}, {}, core_attention_bias={})";
+  if (node.parameters.empty()) return member;
+  arguments.emplace_back("device=device");
+  member.parameters = {"softmax_offset"};
   return member;
 }
 
 Result<TorchMember> rotary(const Graph& graph, const Node& node) {
   const RotaryForm form = rotaryForm(node.attributes);
-  if (form.format == QkvFormat::Thd || form.cuSeqlensSlot >= 0) return refused(node, "its sequences are packed");
-  if (form.startPositionsSlot >= 0) return refused(node, "its start positions are an input");
   const Result<TokenLayout> layout = rotaryLayout(form, graph.value(node.inputs[0]).spec.shape);
   if (!layout) return layout.error();
   std::vector<std::string> numbers;
   for (const double frequency : rotaryFrequencies(node.attributes, rotaryLength(form, *layout)))
     numbers.push_back(pythonNumber(frequency));
-  return TorchMember{.constructor = {"RotaryPositionEmbedding",
-                                     {fmt::format("{}", form.dim), fmt::format("[{}]", fmt::join(numbers, ", ")),
-                                      form.format == QkvFormat::Sbhd ? "0" : "1", pythonBool(form.isInterleaved),
-                                      fmt::format("{}", form.offset),
-                                      pythonNumber(rotaryAttentionFactor(node.attributes)), "device"}}};
+  return TorchMember{
+      .constructor = {"RotaryPositionEmbedding",
+                      {fmt::format("{}", form.dim), fmt::format("[{}]", fmt::join(numbers, ", ")),
+                       pythonText(node.attributes.text("tensor_format")), pythonBool(form.isInterleaved),
+                       fmt::format("{}", form.offset), pythonNumber(rotaryAttentionFactor(node.attributes)), "device"}},
+      .numUnnamed = 1};
 }
 
 /// The class without its name and the op's id, so that ops that compute the same share it.
@@ -142,7 +139,7 @@ Result<TorchMember> torchMember(const Graph& graph, NodeId id) {
   if (name == "BasicLinear") return torchLinear(node, false);
   if (name == "RMSNorm" || name == "LayerNorm") return norm(node);
   if (name == "L2Normalization") return TorchMember{.constructor = {name, {pythonNumber(node.attributes.real("eps"))}}};
-  if (name == "DotProductAttention") return attention(graph, node);
+  if (name == "DotProductAttention") return attention(node);
   if (name == "RotaryPositionEmbedding") return rotary(graph, node);
   if (name == "Reshape") return reshape(graph, node);
   if (name == "MakeExtraOutput") return expressed("{0}, {0}");

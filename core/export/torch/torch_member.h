@@ -6,6 +6,8 @@
 #include "core/graph/graph.h"
 #include "core/support/result.h"
 
+#include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +27,8 @@ struct TorchMember {
   std::optional<TorchClass> ofClass;
   /// With {} in place of each argument in turn: "{} + {}"; empty: the member is called with all inputs.
   std::string expression;
+  /// Inputs after these are given by the names of their ports.
+  std::size_t numUnnamed = std::numeric_limits<std::size_t>::max();
   /// Names of its parameters inside the member, by slot.
   std::vector<std::string> parameters;
 };

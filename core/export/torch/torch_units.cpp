@@ -179,7 +179,9 @@ class BodyWriter {
     for (std::size_t slot = 0; slot < made.parameters.size() && slot < node.parameters.size(); ++slot)
       addParameter(node, static_cast<int>(slot), name, made.parameters[slot]);
     std::vector<std::string> arguments;
-    for (const ValueId value : node.inputs) arguments.push_back(cast(node, value));
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      arguments.push_back((i < made.numUnnamed ? "" : node.operation->inputs[i].name + "=") +
+                          cast(node, node.inputs[i]));
     std::vector<std::string> results;
     for (const ValueId value : outputs) results.push_back(variable(value));
     const std::string target = fmt::format("{} = ", fmt::join(results, ", "));

@@ -303,6 +303,7 @@ FRONT = HEADS + "t = Transpose <perm = [0, 2, 1, 3]> (h) "
 BACK = "back = Transpose <perm = [0, 2, 1, 3]> ({}) y = Reshape(back, rows)"
 SHAPES = {"shape": np.array([1, ROWS, 2, 16]), "rows": np.array([ROWS, H]), "three": np.array([1, ROWS, H])}
 ANGLES = np.arange(ROWS)[:, None] * 500000.0 ** (-np.arange(8) / 8)
+LATER = np.arange(ROWS + 5)[:, None] * 500000.0 ** (-np.arange(8) / 8)
 ROTATED = ["Reshape", "RotaryPositionEmbedding", "Reshape"]
 
 
@@ -316,6 +317,7 @@ ROTARY = {**SHAPES, "ids": np.arange(ROWS)[None], "begin": np.array([0]), "half"
           "last": np.array([-1]), "one": np.array([1]), "two": np.array([2])}
 FUSED_ATTENTION = {**SHAPES, "w3": drawn(H, 3 * H), "b3": drawn(3 * H), "w1": drawn(H, H), "rows": np.array([ROWS, H]),
                    "lengths": np.array([ROWS - 1], np.int32), "total": np.array(ROWS, np.int32), **tables("pairs")}
+PACKED_HEADS = ["Linear", "Split", "Reshape", "Reshape", "Reshape", "DotProductAttention", "Reshape"]
 FUSED_FORMS = [
     ("fused_attention", f"h = Reshape(x, three) o = {MS}Attention <num_heads = 2> (h, w3, b3) y = Reshape(o, rows)",
      None, {}, {}, {}),
@@ -325,6 +327,22 @@ FUSED_FORMS = [
      f"o = {MS}Attention <num_heads = 2> (h, w3, b3, k) y = Reshape(o, rows)", None, {}, {}, {"kept": [1, ROWS]}),
     ("multi_head_attention_bias", f"h = Reshape(x, three) o = {MS}MultiHeadAttention <num_heads = 2> (h, h, h, b3) "
      "y = Reshape(o, rows)", None, {}, {}, {}),
+    ("multi_head_attention_lengths", f"h = Reshape(x, three) k = Cast <to = 6> (kept) "
+     f"o = {MS}MultiHeadAttention <num_heads = 2> (h, u, u, , k) y = Reshape(o, rows)", None, {}, {"u": [1, ROWS, H]},
+     {"kept": [1]}),
+    ("group_query_attention_sinks", f"p = MatMul(x, w3) h = Reshape(p, three3) o = {MS}GroupQueryAttention <num_heads = 2, "
+     "kv_num_heads = 2> (h, , , , , lengths, total, , , , , sinks) y = Reshape(o, rows)",
+     PACKED_HEADS,
+     {"three3": np.array([1, ROWS, 3 * H]), "sinks": drawn(2)}, {}, {}),
+    ("group_query_attention_smooth", f"p = MatMul(x, w3) h = Reshape(p, three3) o = {MS}GroupQueryAttention <num_heads = 2, "
+     "kv_num_heads = 2, smooth_softmax = 1> (h, , , , , lengths, total) y = Reshape(o, rows)",
+     PACKED_HEADS, {"three3": np.array([1, ROWS, 3 * H])}, {}, {}),
+    ("group_query_attention_bias", f"p = MatMul(x, w3) h = Reshape(p, three3) o = {MS}GroupQueryAttention <num_heads = 2, "
+     "kv_num_heads = 2> (h, , , , , lengths, total, , , , z) y = Reshape(o, rows)", None,
+     {"three3": np.array([1, ROWS, 3 * H])}, {"z": [1, 1, ROWS, ROWS]}, {}),
+    ("group_query_attention_positions", f"p = MatMul(x, w3) h = Reshape(p, three3) o = {MS}GroupQueryAttention "
+     "<num_heads = 2, kv_num_heads = 2, do_rotary = 1> (h, , , , , lengths, total, cos, sin, places) y = Reshape(o, rows)",
+     None, {"three3": np.array([1, ROWS, 3 * H]), "places": np.arange(ROWS)[None]}, {}, {}),
     ("group_query_attention_rotary", f"p = MatMul(x, w3) h = Reshape(p, three3) o = {MS}GroupQueryAttention <num_heads = 2, "
      "kv_num_heads = 2, do_rotary = 1> (h, , , , , lengths, total, cos, sin) y = Reshape(o, rows)", None,
      {"three3": np.array([1, ROWS, 3 * H])}, {}, {}),
@@ -369,6 +387,11 @@ ATTENTIONS = [
          tolerance=1e-5),
     Case("rotary_opset23", FRONT + "r = RotaryEmbedding(t, cos, sin, ids) " + BACK.format("r"), ROTATED,
          {**ROTARY, **tables("pairs")}, opset=23, tolerance=1e-5),
+    Case("rotary_from_a_position_on", FRONT + "r = RotaryEmbedding(t, cos, sin, later) " + BACK.format("r"), ROTATED,
+         {**ROTARY, "cos": np.cos(LATER).astype(np.float32), "sin": np.sin(LATER).astype(np.float32),
+          "later": np.arange(ROWS)[None] + 5}, opset=23, tolerance=1e-5),
+    Case("attention_with_lengths", "h = Reshape(x, three) o = Attention <q_num_heads = 2, kv_num_heads = 2, is_causal = 1> "
+         "(h, h, h, , , , kept) y = Reshape(o, rows)", None, SHAPES, opset=24, tolerance=1e-5, counts={"kept": [1]}),
     Case("rotary_microsoft", f"h = Reshape(x, three) r = {MS}RotaryEmbedding <interleaved = 1> (h, ids, cos, sin) "
          "y = Reshape(r, rows)", None, {**ROTARY, **tables("pairs")}, tolerance=1e-5),
 ]

@@ -5,6 +5,7 @@
 PyTorch, and te.DotProductAttention is the attention of `export --to torch`. Ends with 77 where the packages are missing."""
 
 import importlib.util
+import itertools
 import json
 import pathlib
 import sys
@@ -35,6 +36,9 @@ CONFIGS = [
     {"model_type": "siglip_vision_model", "image_size": 16, "patch_size": 8} | ENCODER,
 ]
 SIZES = {"B": 2, "S": 11}
+ROTARY = ({}, {"interleaved": True, "rotary_percent": 0.5}, {"offset": 3},
+          {"rope_type": "dynamic", "factor": 4.0, "original_max_position_embeddings": 8, "max_seq_len": 80},
+          {"seq_len_interpolation_factor": 2.0, "pretrained_max_position_embeddings": 6, "max_seq_len": 80})
 
 
 def attention_module():
@@ -55,25 +59,45 @@ def import_te():
 
     def attention(num_attention_heads, kv_channels, num_gqa_groups=None, qkv_format="sbhd", attn_mask_type="causal",
                   window_size=(-1, -1), softcap=0.0, softmax_scale=None, softmax_type="vanilla"):
-        sink = torch.zeros(num_attention_heads) if softmax_type == "learnable" else None
         assert qkv_format == "bshd"
         window = (window_size[0], 0) if attn_mask_type == "causal" else window_size
         return plain(num_attention_heads, num_gqa_groups or num_attention_heads, softmax_scale or kv_channels**-0.5,
-                     window=window, softcap=softcap, sink=sink)
+                     window=window, softcap=softcap, softmax_type=softmax_type)
 
     te.DotProductAttention = attention
     te.attention.rope.apply_rotary_pos_emb = lambda *tensors, fused, **named: turn(*tensors, fused=False, **named)
     torch.cuda.current_device = lambda: "cpu"
 
 
-def check(config, folder):
-    """Differences, in sentences."""
-    from safetensors.torch import load_file
+def rotary_document():
+    """Rotary embeddings whose positions an input decides, in each layout. TransformerEngine's unfused form checks that its
+    table of angles has all positions."""
+    body = {"inputs": [], "ops": [], "wires": [], "outputs": []}
+    for i, (layout, more) in enumerate(itertools.product(("sbhd", "bshd", "thd"), ROTARY)):
+        tokens = {"sbhd": [5, 2], "bshd": [2, 5], "thd": [10]}[layout]
+        inputs = {"x": ("f32", [*tokens, 2, 8]), "start_positions": ("i64", [2])}
+        inputs |= {"cu_seqlens": ("i64", [3])} if layout == "thd" else {}
+        for port, (dtype, shape) in inputs.items():
+            body["inputs"].append({"id": f"{port}{i}", "dtype": dtype, "shape": shape})
+            body["wires"].append([f"{port}{i}", f"op{i}.{port}"])
+        attributes = {"dim": 8, "tensor_format": layout, "start_positions": True, **more}
+        body["ops"].append({"id": f"op{i}", "op": "RotaryPositionEmbedding", "attributes": attributes})
+        body["outputs"].append({"id": f"y{i}", "from": f"op{i}.y"})
+    return {"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0}, "pipeline": body}
 
-    source, pipeline, dump = (folder / name for name in ("config.json", "model.fuseline", "dump.safetensors"))
+
+def check(config, folder):
+    """Differences of a model, in sentences."""
+    source, pipeline = folder / "config.json", folder / "model.fuseline"
     source.write_text(json.dumps(config), encoding="utf-8")
     check_te_fuser.run("import", source, "--dtype", "f32", "-o", pipeline)
-    sizes = [f"--set={name}={size}" for name, size in SIZES.items()]
+    yield from differences(pipeline, [f"--set={name}={size}" for name, size in SIZES.items()], folder)
+
+
+def differences(pipeline, sizes, folder):
+    from safetensors.torch import load_file
+
+    dump = folder / "dump.safetensors"
     script = check_te_fuser.run("export", pipeline, *sizes, "--to", "te")
     check_te_fuser.run("run", pipeline, *sizes, "--device", "cpu", "--iterations", 1, "--warmup", 0, "--no-peaks", "--dump",
                        dump)
@@ -94,6 +118,10 @@ def main():
     for config in CONFIGS:
         with tempfile.TemporaryDirectory() as folder:
             problems += [f"{config['model_type']}: {problem}" for problem in check(config, pathlib.Path(folder))]
+    with tempfile.TemporaryDirectory() as folder:
+        pipeline = pathlib.Path(folder) / "rotary.fuseline"
+        pipeline.write_text(json.dumps(rotary_document()), encoding="utf-8")
+        problems += [f"rotary: {problem}" for problem in differences(pipeline, [], pathlib.Path(folder))]
     print("\n".join(problems))
     print(f"{len(CONFIGS)} models, {len(problems)} differences")
     return 1 if problems else 0

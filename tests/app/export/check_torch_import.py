@@ -99,9 +99,9 @@ def only(tensors, prefix):
 
 
 class TorchImport(unittest.TestCase):
-    def compare(self, module, dtype, **options):
+    def compare(self, module, dtype, shape=(ROWS, HIDDEN), **options):
         module = trained(module, dtype)
-        x = torch.randn(ROWS, HIDDEN).to(dtype)
+        x = torch.randn(*shape).to(dtype)
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             torch.onnx.export(module, (x,), folder / "m.onnx", input_names=["x"], output_names=["y"], **options)
@@ -158,6 +158,13 @@ class TorchImport(unittest.TestCase):
                      folder / "dump.safetensors")
             dumped = safetensors.torch.load_file(folder / "dump.safetensors")
         self.assert_near(dumped["y"] if "y" in dumped else only(dumped, "y."), expected, torch.float32)
+
+    def test_attention_with_the_batch_first(self):
+        for is_norm_first in (True, False):
+            with self.subTest(is_norm_first=is_norm_first):
+                layer = nn.TransformerEncoderLayer(HIDDEN, HEADS, INNER, batch_first=True, norm_first=is_norm_first)
+                torch.backends.mha.set_fastpath_enabled(False)
+                self.compare(layer, torch.float32, (2, ROWS, HIDDEN), dynamo=True)
 
     def test_the_older_exporter(self):
         self.compare(GeluMlp(), torch.float32, dynamo=False, opset_version=20)

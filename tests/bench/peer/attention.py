@@ -151,7 +151,7 @@ class Attention:
 
 def frequencies(attributes, length):
     """Radians by token of each pair, and what sines and cosines are multiplied by."""
-    rotated = int(attributes["dim"] * attributes["rotary_percent"])
+    rotated, length = int(attributes["dim"] * attributes["rotary_percent"]), attributes["max_seq_len"] or length
     kind, base, factor = attributes["rope_type"], attributes["rotary_base"], attributes["factor"]
     original = attributes["original_max_position_embeddings"]
     if kind == "dynamic":

@@ -217,5 +217,25 @@ TEST(GoldenRotary, ScalesFrequenciesAsYarnInGptOss) {
   EXPECT_NEAR(rotaryAttentionFactor(attributes), 1.34657359, 5e-9);
 }
 
+/// Expected values: ROPE_INIT_FUNCTIONS of transformers 5.24, in float32.
+TEST(GoldenRotary, ScalesByTheLongestSequence) {
+  constexpr Tolerance kFloat = {.relative = 2e-5, .absolute = 0.0};
+  AttributeValues given = {{"dim", std::int64_t{8}},
+                           {"rope_type", std::string("dynamic")},
+                           {"factor", 4.0},
+                           {"original_max_position_embeddings", std::int64_t{16}},
+                           {"max_seq_len", std::int64_t{70}}};
+  EXPECT_TRUE(
+      allClose(rotaryFrequencies(rotaryAttributes(given), 4), Values{1.0, 4.10088e-2, 1.68172e-3, 6.89655e-5}, kFloat));
+  given[1].second = std::string("longrope");
+  given.emplace_back("short_factor", std::string("1, 1.1, 1.2, 1.3"));
+  given.emplace_back("long_factor", std::string("2, 3, 4, 5"));
+  given[4].second = std::int64_t{17};
+  EXPECT_TRUE(allClose(rotaryFrequencies(rotaryAttributes(given), 4), Values{0.5, 3.33333e-2, 2.5e-3, 2e-4}, kFloat));
+  given[4].second = std::int64_t{16};
+  EXPECT_TRUE(allClose(rotaryFrequencies(rotaryAttributes(given), 17), Values{1.0, 9.09091e-2, 8.33333e-3, 7.69231e-4},
+                       kFloat));
+}
+
 }  // namespace
 }  // namespace fuseline::testing

@@ -344,7 +344,7 @@ TEST(OnnxAttention, ReadsMergedHeadsOfOnnxRuntime) {
 }
 
 TEST(OnnxAttention, ReadsKeyMasksOfOnnxRuntime) {
-  for (const Integers& shape : {Integers{2, 5}, Integers{2, 6, 5}}) {
+  for (const Integers& shape : {Integers{2, 5}, Integers{2, 6, 5}, Integers{2}}) {
     AttentionGraph graph;
     graph.input("q", {2, 6, 32}).input("k", {2, 5, 32}).input("v", {2, 5, 32}).input("mask", shape, 6);
     graph.node("MultiHeadAttention", {"q", "k", "v", "", "mask"}, "y", {"num_heads=4"}, "com.microsoft");
@@ -354,14 +354,32 @@ TEST(OnnxAttention, ReadsKeyMasksOfOnnxRuntime) {
   }
 }
 
-TEST(OnnxAttention, NamesAKeyMaskOfLengths) {
+TEST(OnnxAttention, NamesAKeyMaskOfSums) {
   AttentionGraph graph;
   graph.input("x", {2, 6, 32}).floats("w", {32, 32}, [](std::int64_t) { return 0.1; }).node("MatMul", {"x", "w"}, "q");
-  graph.input("k", {2, 5, 32}).input("v", {2, 5, 32}).input("lengths", {2}, 6);
+  graph.input("k", {2, 5, 32}).input("v", {2, 5, 32}).input("lengths", {8}, 6);
   graph.node("MultiHeadAttention", {"q", "k", "v", "", "lengths"}, "y", {"num_heads=4"}, "com.microsoft");
   const Result<ImportedPipeline> imported = graph.imported("y");
   ASSERT_TRUE(imported) << imported.error().message;
   EXPECT_NE(fmt::format("{}", fmt::join(imported->notes, " ")).find("its key_padding_mask is not of shape"),
+            std::string::npos);
+}
+
+TEST(OnnxAttention, KeepsABatchOfOneBesideALargerOne) {
+  AttentionGraph graph(23);
+  graph.input("x", {2, 6, 32}).input("mask", {1, 4, 6, 6});
+  graph.node("Attention", {"x", "x", "x", "mask"}, "y", {"q_num_heads=4", "kv_num_heads=4"});
+  EXPECT_EQ(operationsOf(graph.imported("y")).back(), "DotProductAttention");
+}
+
+TEST(OnnxAttention, NamesACache) {
+  AttentionGraph graph(23);
+  graph.input("x", {2, 6, 32}).floats("w", {32, 32}, [](std::int64_t) { return 0.1; }).node("MatMul", {"x", "w"}, "q");
+  graph.input("k", {2, 4, 3, 8}).input("v", {2, 4, 3, 8});
+  graph.node("Attention", {"q", "q", "q", "", "k", "v"}, "y", {"q_num_heads=4", "kv_num_heads=4"});
+  const Result<ImportedPipeline> imported = graph.imported("y");
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_NE(fmt::format("{}", fmt::join(imported->notes, " ")).find("it appends to a cache of keys"),
             std::string::npos);
 }
 

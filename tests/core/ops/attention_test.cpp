@@ -137,6 +137,37 @@ TEST(RotaryPositionEmbedding, RefusesWhatItCannotTurn) {
       "RotaryPositionEmbedding: x is [5, 2, 9]; expected [S, B, 1, 8] or [S, B, 8] for sbhd, 1 heads of 8 channels.");
 }
 
+TEST(RotaryPositionEmbedding, RefusesFrequenciesByAnUnknownLength) {
+  const AttributeValues dynamic = {
+      {"rope_type", text("dynamic")}, {"factor", 4.0}, {"original_max_position_embeddings", std::int64_t{16}}};
+  const auto with = [&](AttributeValues more) {
+    more.insert(more.begin(), dynamic.begin(), dynamic.end());
+    return more;
+  };
+  EXPECT_EQ(rotaryRefusal(with({})), "no refusal");
+  EXPECT_EQ(rotaryRefusal(with({{"start_positions", true}})),
+            "RotaryPositionEmbedding: the frequencies of rope_type dynamic depend on the longest sequence, which "
+            "start_positions decide; set max_seq_len to its length.");
+  EXPECT_EQ(rotaryRefusal({{"seq_len_interpolation_factor", 2.0},
+                           {"pretrained_max_position_embeddings", std::int64_t{8}},
+                           {"tensor_format", text("thd")}},
+                          {9, 3, 8}),
+            "RotaryPositionEmbedding: the frequencies of seq_len_interpolation_factor depend on the longest sequence, "
+            "which cu_seqlens decide; set max_seq_len to its length.");
+  EXPECT_EQ(rotaryRefusal({{"max_seq_len", std::int64_t{6}}, {"offset", std::int64_t{2}}}),
+            "RotaryPositionEmbedding: max_seq_len is 6, but x has 5 tokens from position 2 on; it must be at least 7.");
+}
+
+TEST(RotaryPositionEmbedding, RefusesPositionsBeyondTheLongestSequence) {
+  const RotaryForm form = {.maxLength = 64};
+  const TokenLayout x = {.batch = 2, .tokens = 5};
+  const std::int64_t fits[] = {3, 59}, tooFar[] = {3, 60};
+  EXPECT_TRUE(rotaryPositions(form, x, {}, fits));
+  const Result<std::vector<std::int64_t>> refused = rotaryPositions(form, x, {}, tooFar);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "Sequence 1 ends at position 64, but max_seq_len is 64; set it to at least 65.");
+}
+
 TEST(Split, RefusesSizesThatAreNotTheWidth) {
   const FusibleOperation& op = *builtinOperations().find("Split");
   Attributes attributes;

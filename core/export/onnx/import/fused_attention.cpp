@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -28,6 +29,19 @@ using Integers = std::vector<std::int64_t>;
 constexpr const char* kMicrosoft = "com.microsoft";
 /// The opset from which on Split and Unsqueeze read their numbers from an input.
 constexpr std::int64_t kOpsetOfAxesAsInput = 13;
+
+/// nonpad_kv_seqlen of the standard op.
+bool hasKeyLengths(const ::onnx::NodeProto& node) {
+  return node.domain().empty() && node.op_type() == "Attention" && node.output_size() > 0 && !inputOf(node, 6).empty();
+}
+
+/// An op that may give keys and values for a later call.
+bool mayGivePresent(const ::onnx::NodeProto& node) {
+  if (node.output_size() == 0) return false;
+  const std::string& type = node.op_type();
+  return node.domain() == kMicrosoft ? type == "GroupQueryAttention" || type == "MultiHeadAttention"
+                                     : node.domain().empty() && type == "Attention";
+}
 
 class FusedAttention {
  public:
@@ -53,6 +67,8 @@ class FusedAttention {
       takeKeyMaskOut();
     }
     if (isMicrosoft && node.op_type() == "GroupQueryAttention") takeRotationsOut();
+    if (hasKeyLengths(node)) takeLengthsOut();
+    if (mayGivePresent(node)) takePresentOut();
     *m_nodes.Add() = m_node;
   }
 
@@ -220,8 +236,14 @@ class FusedAttention {
   /// 0: the graph does not say it.
   int rankOf(const std::string& tensor) const {
     if (const auto* const constant = m_reading.constant(tensor)) return constant->dims_size();
-    const auto* const type = m_reading.type(tensor);
+    const auto* const type = typeOf(tensor);
     return type && type->has_shape() ? type->shape().dim_size() : 0;
+  }
+
+  /// Declared, for it or for what it is cast from.
+  const ::onnx::TypeProto::Tensor* typeOf(const std::string& tensor) const {
+    const auto* const own = m_reading.type(tensor);
+    return own ? own : m_reading.type(m_reading.source(tensor));
   }
 
   std::string number(const char* part, double value) {
@@ -234,20 +256,96 @@ class FusedAttention {
     return tensor.name();
   }
 
-  /// A mask [B, Sk] or [B, Sq, Sk], not 0 where a key is kept, becomes a bias of the scores. Others give lengths.
+  /// A mask [B, Sk] or [B, Sq, Sk], not 0 where a key is kept, or numbers of keys [B] become a bias of the scores.
   void takeKeyMaskOut() {
     const int rank = hasInput(4) ? rankOf(input(4)) : 0;
-    if (rank != 2 && rank != 3) return;
-    const std::string isKept = make("Cast", {input(4)}, "is_kept");
-    set(last(), "to", ::onnx::TensorProto::BOOL);
+    const bool isLength = rank == 1 && hasInput(1) && isOfBatch(input(4));
+    if (rank != 2 && rank != 3 && !isLength) return;
+    std::string isKept;
+    if (isLength) {
+      isKept = keptKeys(limitsOf(input(4)), rankOf(input(1)) == 4 ? 2 : 1);
+    } else {
+      isKept = make("Cast", {input(4)}, "is_kept");
+      set(last(), "to", ::onnx::TensorProto::BOOL);
+    }
     const double fill = realOf(m_node, "mask_filter_value", -10000.0);
     std::string added = make("Where", {isKept, number("kept", 0.0), number("masked", fill)}, "mask");
-    added = make("Unsqueeze", {added}, "mask_of_heads");
-    setNumbers("axes", rank == 2 ? Integers{1, 2} : Integers{1}, "mask_axes");
+    if (!isLength) {
+      added = make("Unsqueeze", {added}, "mask_of_heads");
+      setNumbers("axes", rank == 2 ? Integers{1, 2} : Integers{1}, "mask_axes");
+    }
     if (hasInput(5)) added = make("Add", {input(5), added}, "mask_and_bias");
     setInput(4, "");
     setInput(5, added);
     clearAttribute("mask_filter_value");
+  }
+
+  // ---- numbers of keys
+
+  /// Has the vector one element for each entry of a batch, which an input of the model has, too?
+  bool isOfBatch(const std::string& vector) const {
+    const auto* const type = typeOf(vector);
+    if (!type || !type->has_shape()) return false;
+    const auto& count = type->shape().dim(0);
+    return std::ranges::any_of(m_graph.input(), [&](const ::onnx::ValueInfoProto& input) {
+      const auto& shape = input.type().tensor_type().shape();
+      return shape.dim_size() > 1 && shape.dim(0).dim_value() == count.dim_value() &&
+             shape.dim(0).dim_param() == count.dim_param() && (count.has_dim_value() || !count.dim_param().empty());
+    });
+  }
+
+  std::string scalar(const char* part, std::int64_t value) {
+    ::onnx::TensorProto& tensor = *m_graph.add_initializer();
+    tensor.set_name(nameOf(part));
+    tensor.set_data_type(::onnx::TensorProto::INT64);
+    tensor.add_int64_data(value);
+    return tensor.name();
+  }
+
+  /// An extent of an input of the node at hand.
+  std::string extent(int of, std::int64_t axis, const char* shape, const char* at, const char* part) {
+    return make("Gather", {make("Shape", {input(of)}, shape), scalar(at, axis)}, part);
+  }
+
+  /// [B, 1, 1, 1]
+  std::string limitsOf(const std::string& lengths) {
+    const std::string wide = make("Cast", {lengths}, "lengths");
+    set(last(), "to", ::onnx::TensorProto::INT64);
+    const std::string limits = make("Unsqueeze", {wide}, "limits");
+    setNumbers("axes", {1, 2, 3}, "limit_axes");
+    return limits;
+  }
+
+  /// True for keys before the limits, [B, 1, 1, Sk]. axis: of tokens in keys.
+  std::string keptKeys(const std::string& limits, std::int64_t axis) {
+    const std::string count = extent(1, axis, "k_shape", "k_axis", "num_keys");
+    const std::string keys = make("Range", {scalar("first_key", 0), count, scalar("key_step", 1)}, "keys");
+    return make("Less", {keys, limits}, "is_kept");
+  }
+
+  /// True where keys are not after the diagonal, which ends at the last key of each sequence: [B, 1, Sq, Sk].
+  std::string keptByDiagonal(const std::string& limits, std::int64_t axis) {
+    const std::string count = extent(0, axis, "q_shape", "q_axis", "num_queries");
+    const std::string rows = make("Range", {scalar("first_row", 0), count, scalar("row_step", 1)}, "rows");
+    const std::string column = make("Unsqueeze", {rows}, "row_column");
+    setNumbers("axes", {1}, "row_axes");
+    const std::string ends = make("Add", {column, make("Sub", {limits, count}, "deltas")}, "last_keys");
+    return make("LessOrEqual", {nameOf("keys"), ends}, "is_before");
+  }
+
+  /// nonpad_kv_seqlen becomes a mask.
+  void takeLengthsOut() {
+    const std::int64_t axis = integerOf(m_node, "q_num_heads", 0) > 0 ? 1 : 2;
+    const std::string limits = limitsOf(input(6));
+    std::string kept = keptKeys(limits, axis);
+    if (integerOf(m_node, "is_causal", 0) != 0)
+      kept = make("And", {kept, keptByDiagonal(limits, axis)}, "is_kept_before");
+    const bool isFloat = hasInput(3) && floatTypeOf(m_reading.elementType(input(3))).has_value();
+    if (isFloat) kept = make("Where", {kept, input(3), number("masked", -INFINITY)}, "mask");
+    if (hasInput(3) && !isFloat) kept = make("And", {kept, input(3)}, "mask");
+    setInput(3, kept);
+    setInput(6, "");
+    clearAttribute("is_causal");
   }
 
   // ---- GroupQueryAttention
@@ -256,8 +354,9 @@ class FusedAttention {
     const std::int64_t H = integerOf(m_node, "num_heads", 0), G = integerOf(m_node, "kv_num_heads", 0);
     const auto* const cosines = m_reading.constant(input(7));
     const bool hasKeptKeys = hasInput(3) || hasInput(4);
-    if (integerOf(m_node, "do_rotary", 0) == 0 || !cosines || cosines->dims_size() != 2 || hasKeptKeys || hasInput(9) ||
-        H <= 0 || G <= 0)
+    const bool hasOpenPositions = hasInput(9) && !m_reading.constant(input(9));
+    if (integerOf(m_node, "do_rotary", 0) == 0 || !cosines || cosines->dims_size() != 2 || hasKeptKeys ||
+        hasOpenPositions || H <= 0 || G <= 0)
       return;
     const bool isPacked = !hasInput(1);
     const auto width = widthOf(input(0));
@@ -265,7 +364,7 @@ class FusedAttention {
     const std::int64_t D = *width / (isPacked ? H + 2 * G : H);
     Names parts = {input(0), input(1), input(2)};
     if (isPacked) parts = split(input(0), {H * D, G * D, G * D});
-    const std::string begin = constant("begin", {0});
+    const std::string begin = hasInput(9) ? input(9) : constant("begin", {0});
     const std::int64_t rotated = 2 * cosines->dims(1);
     for (const int part : {0, 1}) {
       parts[static_cast<std::size_t>(part)] =
@@ -279,7 +378,39 @@ class FusedAttention {
     for (int part = 0; part < 3; ++part) setInput(part, parts[static_cast<std::size_t>(part)]);
     setInput(7, "");
     setInput(8, "");
+    setInput(9, "");
     for (const char* const name : {"do_rotary", "rotary_interleaved"}) clearAttribute(name);
+  }
+
+  // ---- keys and values for a later call
+
+  /// Without those of earlier calls, they are the node's own keys and values, [B, G, S, D].
+  void takePresentOut() {
+    const bool isStandard = m_node.domain().empty();
+    const int past = isStandard ? 4 : m_node.op_type() == "GroupQueryAttention" ? 3 : 6;
+    const bool isMultiHead = m_node.op_type() == "MultiHeadAttention";
+    const std::int64_t G = integerOf(m_node, isMultiHead ? "num_heads" : "kv_num_heads", 0);
+    const bool isMade =
+        !hasInput(past) && !hasInput(past + 1) && hasInput(1) && hasInput(2) && !(isMultiHead && hasInput(3));
+    if (!isMade || integerOf(m_node, "do_rotary", 0) != 0 || (G <= 0 && !isStandard)) return;
+    for (const int output : {1, 2})
+      if (isRead(output)) addPresent(output, G);
+  }
+
+  void addPresent(int output, std::int64_t groups) {
+    const bool isKey = output == 1;
+    if (groups <= 0) {
+      make("Identity", {input(output)}, isKey ? "present_k" : "present_v");
+    } else {
+      const std::string shape = constant(isKey ? "present_k_shape" : "present_v_shape", {0, 0, groups, -1});
+      make("Transpose", {make("Reshape", {input(output), shape}, isKey ? "present_k" : "present_v")},
+           isKey ? "turned_k" : "turned_v");
+      ::onnx::AttributeProto& order = attribute(last(), "perm");
+      order.set_type(::onnx::AttributeProto::INTS);
+      for (const int axis : {0, 2, 1, 3}) order.add_ints(axis);
+    }
+    last().set_output(0, m_node.output(output));
+    m_node.set_output(output, "");
   }
 
   ::onnx::GraphProto& m_graph;
@@ -291,7 +422,7 @@ class FusedAttention {
 };
 
 bool isFusedAttention(const ::onnx::NodeProto& node) {
-  return node.domain() == kMicrosoft && node.op_type().ends_with("Attention");
+  return node.op_type().ends_with("Attention") && (node.domain() == kMicrosoft || node.domain().empty());
 }
 
 }  // namespace

@@ -69,16 +69,27 @@ double magnitudeOf(const AngleTable& table) {
   return rounded(std::hypot(table.cosines.front(), table.sines.front()), 7);
 }
 
+double angleAt(const AngleTable& table, std::int64_t row, std::int64_t m) {
+  const auto at = static_cast<std::size_t>(row * table.pairs + m);
+  return std::atan2(table.sines[at], table.cosines[at]);
+}
+
+/// Position of the first row. False: it is none.
+bool setOffset(Json& attributes, double position) {
+  const double offset = std::round(position);
+  if (!(offset >= 0.0 && offset < 1e6)) return false;
+  attributes.erase("offset");
+  if (offset > 0.0) attributes["offset"] = static_cast<std::int64_t>(offset);
+  return true;
+}
+
 /// Radians by row, from the first two rows and corrected by all others.
 double frequencyOf(const AngleTable& table, std::int64_t m) {
-  const auto angle = [&](std::int64_t row) {
-    const auto at = static_cast<std::size_t>(row * table.pairs + m);
-    return std::atan2(table.sines[at], table.cosines[at]);
-  };
   double frequency = 0.0;
   for (std::int64_t row = 1; row < table.rows; ++row) {
     const auto rows = static_cast<double>(row);
-    frequency += std::remainder(angle(row) - angle(0) - frequency * rows, 2.0 * std::numbers::pi) / rows;
+    const double turn = angleAt(table, row, m) - angleAt(table, 0, m);
+    frequency += std::remainder(turn - frequency * rows, 2.0 * std::numbers::pi) / rows;
   }
   return frequency;
 }
@@ -88,6 +99,16 @@ bool fitCommon(Json& attributes, const AngleTable& table) {
   for (const double base : {1e4, 5e5, 1e6}) {
     attributes["rotary_base"] = base;
     if (matches(attributes, table)) return true;
+  }
+  return false;
+}
+
+/// The angles of one position say the base and the position together: only for a usual base they are known.
+bool fitRow(Json& attributes, const AngleTable& table) {
+  for (const double base : {1e4, 5e5, 1e6}) {
+    attributes["rotary_base"] = base;
+    const double slowest = std::pow(base, 1.0 / static_cast<double>(table.pairs) - 1.0);
+    if (setOffset(attributes, angleAt(table, 0, table.pairs - 1) / slowest) && matches(attributes, table)) return true;
   }
   return false;
 }
@@ -154,18 +175,16 @@ bool fitByPair(Json& attributes, const AngleTable& table) {
 }  // namespace
 
 bool fitRotary(Json& attributes, const AngleTable& table) {
-  if (table.rows < 2 || table.pairs < 1 || table.cosines.empty()) return false;
-  const auto angle = [&](std::int64_t row, std::int64_t m) {
-    const auto at = static_cast<std::size_t>(row * table.pairs + m);
-    return std::atan2(table.sines[at], table.cosines[at]);
-  };
+  if (table.rows < 1 || table.pairs < 1 || table.cosines.empty()) return false;
+  if (table.rows == 1) return fitRow(attributes, table);
   const auto frequency = [&](std::int64_t m) {
-    const double turn = angle(1, m) - angle(0, m);
+    const double turn = angleAt(table, 1, m) - angleAt(table, 0, m);
     return turn < 0.0 ? turn + 2.0 * std::numbers::pi : turn;
   };
-  const double offset = std::round(angle(0, 0) / std::max(frequency(0), 1e-9));
-  if (!(offset >= 0.0 && offset < 1e6)) return false;
-  if (offset > 0.0) attributes["offset"] = static_cast<std::int64_t>(offset);
+  // The slowest pair has not yet come round; of a quantized table it says nothing.
+  const std::int64_t slowest = table.rounding > 0.0 ? 0 : table.pairs - 1;
+  const double slowly = table.rounding > 0.0 ? frequency(0) : frequencyOf(table, slowest);
+  if (!setOffset(attributes, angleAt(table, 0, slowest) / std::max(slowly, 1e-12))) return false;
   if (table.rounding > 0.0 && fitCommon(attributes, table)) return true;
   const auto R = static_cast<double>(2 * table.pairs);
   const double first = frequency(0);
