@@ -17,7 +17,6 @@
 #include "core/export/onnx/import/residual_branches.h"
 #include "core/export/onnx/import/sparse_constants.h"
 #include "core/export/onnx/import/sunk_transposes.h"
-#include "core/export/onnx/import/turned_tokens.h"
 #include "core/export/onnx/kept/model_ends.h"
 #include "core/export/onnx/kept/old_forms.h"
 #include "core/export/onnx/name_list.h"
@@ -112,7 +111,6 @@ class GraphImport {
   /// Nodes between ops become Externals. Tensors that ops read from other nodes become inputs, and tensors that such
   /// nodes read from ops outputs.
   Result<void> cutOut() {
-    turnTokens(m_graph);
     leaveOutIslands(m_graph);
     joinGates(m_graph.operations, m_graph.reading, m_graph.uses());
     nameOperations();

@@ -1196,29 +1196,6 @@ TEST(OnnxImport, MovesNormsBeforeTransposes) {
   EXPECT_EQ(operationsOf(model.output("y").imported()), (Texts{"Linear", "Reshape", "RMSNorm", "Linear"}));
 }
 
-/// Layers of torch.nn with batch_first compute on [S, B, 8], and on [S * B, 8].
-TEST(OnnxImport, ReadsLayersBetweenTransposesOfTokensWithoutThem) {
-  const auto layer = [](bool isReadBesides) {
-    Model model;
-    model.input("x", {"B", "S", "8"}).weight("w", {8, 8}).weight("out", {8, 8}).integers("flat", {-1, 8});
-    model.node("MatMul", {"x", "w"}, {"before"}).node("Transpose", {"before"}, {"t"}).order({1, 0, 2});
-    model.node("Shape", {"t"}, {"tokens"}).node("Reshape", {"t", "flat"}, {"rows"});
-    model.node("MatMul", {"rows", "out"}, {"h"}).node("Relu", {"h"}, {"r"}).node("Reshape", {"r", "tokens"}, {"back"});
-    model.node("Transpose", {"back"}, {"moved"}).order({1, 0, 2}).node("Add", {"before", "moved"}, {"y"});
-    if (isReadBesides) model.node("Softmax", {"t"}, {"p"}, {{"axis", 0}}).node("MatMul", {"p", "w"}, {"z"}).output("z");
-    return model.output("y").imported();
-  };
-  const Result<ImportedPipeline> turned = layer(false);
-  ASSERT_TRUE(turned) << turned.error().message;
-  EXPECT_EQ(std::ranges::count(operationsOf(turned), "External"), 0);
-  const DocumentOp* reshape = nullptr;
-  for (const DocumentOp& op : turned->document.ops())
-    if (op.operation == "Reshape") reshape = &op;
-  ASSERT_NE(reshape, nullptr);
-  EXPECT_EQ(reshape->attributes.at("shape"), Json::parse(R"(["B", "S", 8])"));
-  EXPECT_GE(std::ranges::count(operationsOf(layer(true)), "External"), 2) << "another node reads [S, B, 8]";
-}
-
 TEST(OnnxImport, MutatedModelsGiveAPipelineOrASentence) {
   Model gate;
   gate.input("x", {"4", "8"}).node("Split", {"x"}, {"a", "b"}, {{"axis", -1}, {"num_outputs", 2}});
