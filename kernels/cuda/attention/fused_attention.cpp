@@ -119,7 +119,7 @@ struct GraphMemory {
   std::optional<GraphSequences> sequences = std::nullopt;
 };
 
-/// Of the library, for any attention on such a GPU. Source: TransformerEngine 2.20.2's choice of backends.
+/// The oldest library that has attention on such a GPU; 0: any. Source: TransformerEngine 2.20.2 chooses so.
 std::size_t oldestVersionOn(ComputeCapability capability) { return capability.major == 12 ? 91801 : 0; }
 
 Result<std::unique_ptr<Kernel>> makeKernel(const CompileRequest& request, TensorGraph graph, GraphOperands operands,
