@@ -136,11 +136,10 @@ void ChangesTest::theColumnWithTheMostTextHasTheRoom() {
   QVERIFY(f.apply(manyEdits(f.session.pipeline().document())));
   const QTreeView& view = *f.window.changes().view();
   resizePane(f.window.changes(), {460, 300});
-  QVERIFY(view.columnWidth(ChangesModel::DetailsColumn) >
-          view.columnWidth(ChangesModel::WhatColumn) + view.columnWidth(ChangesModel::KindColumn));
+  QVERIFY(view.columnWidth(ChangesModel::WhatColumn) + view.columnWidth(ChangesModel::KindColumn) < 460 / 2);
   for (const int column : {ChangesModel::WhatColumn, ChangesModel::KindColumn})
     for (const QModelIndex& row : f.model().changeRows())
-      QVERIFY(view.visualRect(row.siblingAtColumn(column)).width() >
+      QVERIFY(view.columnWidth(column) >
               view.fontMetrics().horizontalAdvance(row.siblingAtColumn(column).data().toString()));
 }
 
