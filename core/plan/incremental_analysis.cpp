@@ -11,7 +11,6 @@
 #include "core/graph/graph_match.h"
 #include "core/graph/graph_window.h"
 #include "core/plan/analysis_stages.h"
-#include "core/plan/incremental/reached_nodes.h"
 #include "core/plan/incremental/spliced_report.h"
 #include "core/plan/savings/planned_savings.h"
 #include "core/plan/savings/window_shapes.h"
@@ -217,7 +216,7 @@ std::optional<Analysis> IncrementalAnalysis::patched(const Surroundings& before,
   analysis.lowered.diagnostics.resize(m_numGraphProblems);
   const FusionOptions fusion = fusionOptions(m_document, options, analysis);
   const PlanOptions plan = planOptions(options);
-  forgetDifference();
+  m_changedOps.reset();
   if (isPlanKept(*m_last, analysis, ids, fusion, plan, *m_known)) {
     addPlanNotes(fusion, analysis);
     if (areSame(analysis.lowered.diagnostics, m_last->lowered.diagnostics)) m_changedOps = before.ops;
@@ -228,11 +227,6 @@ std::optional<Analysis> IncrementalAnalysis::patched(const Surroundings& before,
   return analysis;
 }
 
-void IncrementalAnalysis::forgetDifference() {
-  m_changedOps.reset();
-  m_reachedNodes.reset();
-}
-
 /// Those of the document of the last analysis.
 bool IncrementalAnalysis::hasSameChoices() const {
   return m_document.fusion() == m_fusion && m_document.recipe() == m_recipe;
@@ -241,7 +235,7 @@ bool IncrementalAnalysis::hasSameChoices() const {
 /// isSimilar: the last analysis is of a document with the same recipe and switches, for the same options.
 std::optional<Analysis> IncrementalAnalysis::analyzed(const AnalysisOptions& options, bool isSimilar,
                                                       const std::stop_token& stop) {
-  forgetDifference();
+  m_changedOps.reset();
   const bool areSavingsKnown = isSimilar && m_known->savings.size() <= kMostSavings;
   const auto known = areSavingsKnown ? m_known : std::make_shared<KnownSavings>();
   Analysis analysis = graphStage(m_document, options);
@@ -263,13 +257,9 @@ void IncrementalAnalysis::addStages(const AnalysisOptions& options, bool isSimil
   if (changed && isPlanKept(*m_last, analysis, *changed, fusion, plan, known))
     return planStageFrom(*m_last, fusion, analysis);
   const bool isOfOneRank = isComparable && options.place.ranks == 1;
-  std::optional<SplicedReport> spliced =
+  std::optional<FusionReport> report =
       isOfOneRank ? splicedReport(*m_last, analysis.graph(), fusion, plan, known) : std::nullopt;
-  if (spliced) {
-    addPlans(std::move(spliced->report), fusion, analysis, plan, stop);
-    m_reachedNodes = fuseline::reachedNodes(*m_last, analysis, m_document, std::move(spliced->ops));
-    return;
-  }
+  if (report) return addPlans(std::move(*report), fusion, analysis, plan, stop);
   planStage(fusion, analysis, plan, &known, stop);
   ++m_numComplete;
 }

@@ -42,18 +42,12 @@ class IncrementalAnalysis {
   /// The last analysis has the plan, the problems and the tensors of the one before it, and differs at most in the
   /// attributes of these ops; nullopt: it may differ anywhere.
   const std::optional<std::set<std::string>>& changedOps() const { return m_changedOps; }
-  /// All other nodes of the document have the tensors, problems and fusions that they had in the analysis before the
-  /// last one; nullopt: any node may have others.
-  const std::optional<std::set<std::string>>& reachedNodes() const {
-    return m_changedOps ? m_changedOps : m_reachedNodes;
-  }
   /// Number of calls in which the whole graph was fused and planned.
   int numComplete() const { return m_numComplete; }
 
  private:
   struct Surroundings;
 
-  void forgetDifference();
   bool isFor(const AnalysisOptions& options, std::uint64_t settings) const;
   std::optional<Surroundings> surroundingsOf(const std::set<std::string>& ops) const;
   std::optional<Analysis> patched(const Surroundings& before, const AnalysisOptions& options);
@@ -74,7 +68,6 @@ class IncrementalAnalysis {
   std::size_t m_numGraphProblems = 0;     // diagnostics of m_last before those of its plan
   std::shared_ptr<KnownSavings> m_known;  // of the options of m_last
   std::optional<std::set<std::string>> m_changedOps;
-  std::optional<std::set<std::string>> m_reachedNodes;  // where more than that differs
   int m_numComplete = 0;
 };
 

@@ -23,10 +23,6 @@ std::optional<std::set<std::string>> LiveAnalysis::changedOps() const {
   return m_analyses.document().ops().empty() ? std::nullopt : m_analyses.changedOps();
 }
 
-std::optional<std::set<std::string>> LiveAnalysis::reachedNodes() const {
-  return m_analyses.document().ops().empty() ? std::nullopt : m_analyses.reachedNodes();
-}
-
 std::shared_ptr<const Analysis> LiveAnalysis::shown(std::shared_ptr<const Analysis> analysis,
                                                     const OptionsFor& optionsFor) const {
   const PipelineDocument& document = m_analyses.document();

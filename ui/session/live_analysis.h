@@ -24,7 +24,6 @@ class LiveAnalysis {
                                         std::uint64_t settings, const std::stop_token& stop);
   /// See IncrementalAnalysis.
   std::optional<std::set<std::string>> changedOps() const;
-  std::optional<std::set<std::string>> reachedNodes() const;
   std::shared_ptr<const KnownSavings> knownSavings() const { return m_analyses.knownSavings(); }
   const PipelineDocument& document() const { return m_analyses.document(); }
 

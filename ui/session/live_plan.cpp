@@ -163,10 +163,9 @@ void LivePlan::restart() {
     if (!analysis) return;
     const PipelineDocument& planned = m_liveAnalysis->document();
     NearPlan::Savings savings{{plans, planned.recipe(), planned.fusion()}, m_liveAnalysis->knownSavings()};
-    PlanSteps::Difference difference{m_liveAnalysis->changedOps(), m_liveAnalysis->reachedNodes()};
-    const auto post = [this, &steps, generation, analysis = std::move(analysis), difference = std::move(difference),
+    const auto post = [this, &steps, generation, analysis = std::move(analysis), ops = m_liveAnalysis->changedOps(),
                        savings = std::move(savings)] {
-      steps.noteAnalysis(difference);
+      steps.noteAnalysis(ops);
       if (generation == m_generation) m_nearPlan->noteAnalysis(generation, analysis, savings);
       accept(generation, analysis);
     };

@@ -39,25 +39,15 @@ PlanSteps::Changes PlanSteps::takeChanges() {
   return std::exchange(m_waiting, {});
 }
 
-namespace {
-
-/// nullopt: anything.
-void add(PlanSteps::Ops& nodes, const PlanSteps::Ops& others) {
-  if (nodes && others)
-    nodes->insert(others->begin(), others->end());
+void PlanSteps::noteAnalysis(const Ops& changedOps) {
+  if (m_changedSince && changedOps)
+    m_changedSince->insert(changedOps->begin(), changedOps->end());
   else
-    nodes.reset();
-}
-
-}  // namespace
-
-void PlanSteps::noteAnalysis(const Difference& difference) {
-  add(m_sinceShown.changedOps, difference.changedOps);
-  add(m_sinceShown.reachedNodes, difference.reachedNodes);
+    m_changedSince.reset();
 }
 
 void PlanSteps::tell() {
-  if (!m_shown.changedOps) Q_EMIT planChanged();
+  if (!m_changedOps) Q_EMIT planChanged();
 }
 
 }  // namespace fuseline::ui

@@ -30,10 +30,7 @@ class PlanSteps : public QObject {
 
   /// The last analysis has the plan, the problems and the tensors of the one that was emitted before it, and differs at
   /// most in the attributes of these ops; nullopt: it may differ anywhere.
-  const Ops& changedOps() const { return m_shown.changedOps; }
-  /// Other nodes have the tensors, problems and fusions that they had in the analysis that was emitted before the last
-  /// one; nullopt: any node may have others.
-  const Ops& reachedNodes() const { return m_shown.reachedNodes; }
+  const Ops& changedOps() const { return m_changedOps; }
 
   /// Planning was canceled: the analysis is of the pipeline before its last edits, until the next one or planAgain().
   bool isOutdated() const { return m_isOutdated; }
@@ -48,17 +45,12 @@ class PlanSteps : public QObject {
   /// Called by the plan, the second one on any thread.
   void note(const OpenPipeline& pipeline);
   Changes takeChanges();
-  struct Difference {
-    Ops changedOps = std::set<std::string>();
-    Ops reachedNodes = std::set<std::string>();
-  };
-  /// The same about analyses: each one that was made, with its difference from the one before, then the one that is
-  /// shown.
-  void noteAnalysis(const Difference& difference);
-  void noteShown() { m_shown = std::exchange(m_sinceShown, {}); }
+  /// The same about analyses: each one that was made, then the one that is shown.
+  void noteAnalysis(const Ops& changedOps);
+  void noteShown() { m_changedOps = std::exchange(m_changedSince, std::set<std::string>()); }
   void tell();
   void noteStarted() { m_isOutdated = false; }
-  void forget() { m_sinceShown = {std::nullopt, std::nullopt}; }
+  void forget() { m_changedSince.reset(); }
 
  Q_SIGNALS:
   /// As LivePlan::analysisChanged(), unless only attributes of changedOps() differ.
@@ -74,8 +66,8 @@ class PlanSteps : public QObject {
   LivePlan& m_plan;
   std::mutex m_mutex;  // of m_waiting
   Changes m_waiting;
-  Difference m_shown = {std::nullopt, std::nullopt};
-  Difference m_sinceShown;  // from the shown analysis
+  Ops m_changedOps;
+  Ops m_changedSince = std::set<std::string>();  // the shown analysis
   bool m_isOutdated = false;
 };
 

@@ -65,7 +65,7 @@ class Splice {
   Splice(const Analysis& earlier, const Graph& later, GraphMatch match)
       : m_earlier(earlier), m_later(later), m_match(std::move(match)) {}
 
-  std::optional<SplicedReport> report(const FusionOptions& fusion, const PlanOptions& plan, KnownSavings& known) && {
+  std::optional<FusionReport> report(const FusionOptions& fusion, const PlanOptions& plan, KnownSavings& known) && {
     if (m_match.changedLater.size() > kMostNodes || m_match.changedEarlier.size() > kMostNodes) return std::nullopt;
     const Zone near = grown({m_match.changedEarlier, m_match.changedLater}, kHops);
     const Zone core = grown(withChains(near), 0);
@@ -75,18 +75,10 @@ class Splice {
     const Result<FusionReport> window = fuseByPlans(windowOf(m_later, m_window), fusion, plan, &known);
     if (!window) return std::nullopt;
     setFlags(core, ring);
-    std::optional<FusionReport> report = spliced(*window, fusion.rules ? *fusion.rules : builtinRules());
-    return report ? std::optional(SplicedReport{std::move(*report), ownersOf(core)}) : std::nullopt;
+    return spliced(*window, fusion.rules ? *fusion.rules : builtinRules());
   }
 
  private:
-  std::set<std::string> ownersOf(const Zone& zone) const {
-    std::set<std::string> owners;
-    for (const NodeId id : zone.earlier) owners.insert(m_earlier.graph().node(id).owner);
-    for (const NodeId id : zone.later) owners.insert(m_later.node(id).owner);
-    return owners;
-  }
-
   Zone grown(Zone zone, int hops) const {
     zone.earlier = nodesAround(m_earlier.graph(), zone.earlier, hops);
     zone.later = nodesAround(m_later, zone.later, hops);
@@ -180,8 +172,8 @@ class Splice {
 
 }  // namespace
 
-std::optional<SplicedReport> splicedReport(const Analysis& earlier, const Graph& later, const FusionOptions& fusion,
-                                           const PlanOptions& plan, KnownSavings& known) {
+std::optional<FusionReport> splicedReport(const Analysis& earlier, const Graph& later, const FusionOptions& fusion,
+                                          const PlanOptions& plan, KnownSavings& known) {
   std::optional<GraphMatch> match = matchGraphs(earlier.graph(), later);
   if (!match) return std::nullopt;
   return Splice(earlier, later, std::move(*match)).report(fusion, plan, known);
