@@ -564,6 +564,7 @@ void ChangesTest::timesStandOnBothCanvasesAndTheirChangeOnTheNewOne() {
   QVERIFY(f.session.baselines().pin(before));
   QVERIFY(QTest::qWaitFor([&] { return base->scene()->node("fc")->look().hasHeat(); }));
   QVERIFY(!base->scene()->node("fc")->look().forwardHeat->isChange);
+  QVERIFY(QTest::qWaitFor([&] { return f.window.scene().node("fc")->look().hasHeat(); }));
   const NodeLook& look = f.window.scene().node("fc")->look();
   QVERIFY(look.forwardHeat->isChange);
   QCOMPARE(look.forwardHeat->heat, -1.0);

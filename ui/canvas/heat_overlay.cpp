@@ -36,18 +36,49 @@ HeatHalf halfOfChange(const MetricChange& metric) {
 HeatOverlay::HeatOverlay(const Session& session) : m_session(session) {
   const auto forget = [this] {
     m_measured.reset();
-    m_changes.reset();
+    compare();
     Q_EMIT changed();
   };
-  connect(&session.baselines(), &Baselines::changed, this, forget);
+  m_pool.setMaxThreadCount(1);
+  connect(&session.baselines(), &Baselines::changed, this, [this] {
+    if (m_mode != HeatMode::Change) return;
+    compare();
+    Q_EMIT changed();
+  });
   connect(&session.results(), &LastResults::runTaken, this, forget);
-  connect(&session.runner(), &Runner::finished, this, forget);
   connect(&session.pipeline(), &OpenPipeline::replaced, this, forget);
+}
+
+HeatOverlay::~HeatOverlay() {
+  m_pool.clear();
+  m_pool.waitForDone();
+}
+
+/// On a thread: intervals of thousands of ops take seconds.
+void HeatOverlay::compare() {
+  m_pool.clear();
+  m_changes.clear();
+  ++m_number;
+  const auto& run = m_session.results().lastRun();
+  const Baseline* const base = m_session.baselines().reference();
+  if (m_mode != HeatMode::Change || !run || !base) return;
+  m_pool.start([this, number = m_number, record = base->record, now = run->record] {
+    auto changes = changedOps(*record, now);
+    QMetaObject::invokeMethod(
+        this,
+        [this, number, changes = std::move(changes)]() mutable {
+          if (number != m_number) return;
+          m_changes = std::move(changes);
+          Q_EMIT changed();
+        },
+        Qt::QueuedConnection);
+  });
 }
 
 void HeatOverlay::show(HeatMode mode) {
   if (mode == m_mode) return;
   m_mode = mode;
+  if (mode == HeatMode::Change) compare();
   Q_EMIT changed();
 }
 
@@ -93,10 +124,7 @@ std::optional<HeatHalf> HeatOverlay::halfOf(const OpPass& pass, const MeasuredOp
 const std::map<std::string, OpChange>& HeatOverlay::changes() const {
   static const std::map<std::string, OpChange> kNone;
   const auto& run = m_session.results().lastRun();
-  const Baseline* const base = m_session.baselines().reference();
-  if (!run || run->isStale || !base) return kNone;
-  if (!m_changes) m_changes = changedOps(*base->record, run->record);
-  return *m_changes;
+  return run && !run->isStale && m_session.baselines().reference() ? m_changes : kNone;
 }
 
 void HeatOverlay::addChangesTo(std::vector<NodeLook>& looks) const {

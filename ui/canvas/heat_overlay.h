@@ -8,6 +8,7 @@
 #include "ui/session/session.h"
 
 #include <QObject>
+#include <QThreadPool>
 
 #include <map>
 #include <optional>
@@ -38,6 +39,7 @@ class HeatOverlay : public QObject {
  public:
   /// The session lives as long as this.
   explicit HeatOverlay(const Session& session);
+  ~HeatOverlay() override;
 
   HeatMode mode() const { return m_mode; }
   /// As the user chose it: later runs do not change it.
@@ -49,7 +51,8 @@ class HeatOverlay : public QObject {
 
   /// Times of the last run; nullptr: there are none of this pipeline as it is.
   const MeasuredOps* measured() const;
-  /// Changes from the reference baseline to the last run. Empty: one of them is missing, or they share no op.
+  /// Changes from the reference baseline to the last run, once they are computed. Empty: one of them is missing, or
+  /// they share no op.
   const std::map<std::string, OpChange>& changes() const;
   /// Halves of nodes: forward on the left, backward on the right. Nothing for a run of another pipeline.
   void addTo(std::vector<NodeLook>& looks) const;
@@ -65,13 +68,15 @@ class HeatOverlay : public QObject {
   void show(HeatMode mode);
   std::optional<HeatHalf> halfOf(const OpPass& pass, const MeasuredOps& all) const;
   void addChangesTo(std::vector<NodeLook>& looks) const;
+  void compare();
 
   const Session& m_session;
   HeatMode m_mode = HeatMode::Error;
   bool m_isChosen = false;
-  // Nothing: not computed yet.
-  mutable std::optional<MeasuredOps> m_measured;  // of the last run
-  mutable std::optional<std::map<std::string, OpChange>> m_changes;
+  mutable std::optional<MeasuredOps> m_measured;  // of the last run; nothing: not computed yet
+  std::map<std::string, OpChange> m_changes;
+  quint64 m_number = 0;  // of the newest comparison; older ones are dropped
+  QThreadPool m_pool;
 };
 
 }  // namespace fuseline::ui

@@ -15,6 +15,7 @@
 #include <QVBoxLayout>
 #include <QWheelEvent>
 
+#include <algorithm>
 #include <ranges>
 
 namespace fuseline::ui {
@@ -116,30 +117,30 @@ void BaseCanvas::load() {
     m_parts->base.setup().setRunTarget(m_session.setup().runTarget());
     m_parts->base.setup().setPlanTarget(m_session.setup().planTarget());
     m_parts->base.setup().setRanks(m_session.setup().ranks());
-    const bool isRun = isRunFile(m_comparison.baseFile()) && m_parts->base.openRun(m_comparison.baseFile());
-    if (!isRun)
+    m_isOfRun = isRunFile(m_comparison.baseFile()) && m_parts->base.openRun(m_comparison.baseFile());
+    if (!m_isOfRun)
       m_parts->base.show({.path = m_comparison.baseName(), .loaded = {.document = *base, .isTakenOut = true}});
     m_parts->scene.measured().overlay().choose(modeOfBase(m_view.graph().measured().overlay().mode()));
     m_times.reset();
+    showTimes();
   }
-  showTimes();
   mirror();
 }
 
 /// The times are those of the newest baseline of this very pipeline. They stay when it is unpinned.
 void BaseCanvas::showTimes() {
-  if (!m_shown || isRunFile(m_comparison.baseFile())) return;
-  for (const Baseline& each : m_session.baselines().all() | std::views::reverse) {
-    if (each.record == m_times || !isOf(*each.record, *m_shown)) continue;
-    m_times = each.record;
-    const RunSetup& setup = m_parts->base.setup();
-    m_parts->base.results().takeRun({.record = *m_times,
-                                     .document = m_parts->base.pipeline().document(),
-                                     .pass = setup.pass(),
-                                     .device = setup.runTarget().place(),
-                                     .source = setup.tensorSource()});
-    return;
-  }
+  if (!m_shown || m_isOfRun) return;
+  const auto newestFirst = m_session.baselines().all() | std::views::reverse;
+  const auto found =
+      std::ranges::find_if(newestFirst, [&](const Baseline& each) { return isOf(*each.record, *m_shown); });
+  if (found == newestFirst.end() || found->record == m_times) return;
+  m_times = found->record;
+  const RunSetup& setup = m_parts->base.setup();
+  m_parts->base.results().takeRun({.record = *m_times,
+                                   .document = m_parts->base.pipeline().document(),
+                                   .pass = setup.pass(),
+                                   .device = setup.runTarget().place(),
+                                   .source = setup.tensorSource()});
 }
 
 /// From the other side: the document is the base of the base.

@@ -65,6 +65,7 @@ class BaseCanvas : public QWidget {
   QLabel* m_title;  // over the canvas, which is as high as the other one
   std::unique_ptr<Parts> m_parts;
   std::shared_ptr<const PipelineDocument> m_shown;  // the base that is loaded
+  bool m_isOfRun = false;                           // its file is a run, with times of its own
   std::shared_ptr<const RunRecord> m_times;         // of a baseline, which its nodes show
   std::shared_ptr<const ComparisonResult> m_mirroredOf;
   bool m_isMoving = false;

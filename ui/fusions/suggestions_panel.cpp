@@ -102,6 +102,7 @@ SuggestionsPanel::SuggestionsPanel(Session& session, const Theme& theme, QWidget
       m_theme(theme),
       m_search(session),
       m_title(new QLabel(this)),
+      m_searchButton(new QPushButton(this)),
       m_area(new QScrollArea(this)) {
   m_title->setContentsMargins(10, 8, 10, 4);
   m_title->setWordWrap(true);
@@ -112,14 +113,20 @@ SuggestionsPanel::SuggestionsPanel(Session& session, const Theme& theme, QWidget
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
-  layout->addWidget(m_title);
+  auto* head = new QHBoxLayout;
+  head->setContentsMargins(0, 0, 10, 0);
+  head->addWidget(m_title, 1);
+  head->addWidget(m_searchButton, 0, Qt::AlignTop);
+  layout->addLayout(head);
   layout->addWidget(m_area, 1);
+  connect(m_searchButton, &QPushButton::clicked, this,
+          [this] { m_search.isSearching() ? m_search.cancel() : m_search.again(); });
   connect(&m_search, &SuggestionSearch::changed, this, &SuggestionsPanel::refresh);
   connect(&theme, &Theme::changed, this, &SuggestionsPanel::refresh);
   connect(&session.pipeline(), &OpenPipeline::changed, this, &SuggestionsPanel::refreshEnabled);
   connect(&session.plan(), &LivePlan::analysisChanged, this, &SuggestionsPanel::refreshEnabled);
   connect(&m_search, &SuggestionSearch::progressed, this, [this] { m_title->setText(titleText()); });
-  connect(m_title, &QLabel::linkActivated, this, &SuggestionsPanel::followLink);
+  connect(m_title, &QLabel::linkActivated, &session, &Session::problemsWanted);
   refresh();
 }
 
@@ -136,19 +143,14 @@ QString SuggestionsPanel::titleText() const {
 QString SuggestionsPanel::searchText() const {
   const auto tried = static_cast<qsizetype>(m_search.numTried());
   const auto most = static_cast<qsizetype>(m_search.mostTried());
-  if (m_search.isCanceled())
-    return tr("Canceled after %1. <a href=\"again\">Search again</a>").arg(counted(tried, tr("edit"), tr("edits")));
-  return (most == 0 ? tr("Trying edits...") : tr("Trying edit %1 of %2 at most...").arg(tried + 1).arg(most)) +
-         tr(" <a href=\"cancel\">Cancel</a>");
-}
-
-void SuggestionsPanel::followLink(const QString& link) {
-  if (link == QStringLiteral("cancel")) return m_search.cancel();
-  link == QStringLiteral("again") ? m_search.again() : Q_EMIT m_session.problemsWanted();
+  if (m_search.isCanceled()) return tr("Canceled after %1.").arg(counted(tried, tr("edit"), tr("edits")));
+  return most == 0 ? tr("Trying edits...") : tr("Trying edit %1 of %2 at most...").arg(tried + 1).arg(most);
 }
 
 void SuggestionsPanel::refresh() {
   m_title->setText(titleText());
+  m_searchButton->setText(m_search.isSearching() ? tr("Cancel") : tr("Search again"));
+  m_searchButton->setVisible(m_search.isSearching() || m_search.isCanceled());
   m_list = new QWidget;
   m_cards = new QVBoxLayout(m_list);
   m_cards->setContentsMargins(8, 4, 8, 8);

@@ -6,6 +6,7 @@
 #include "ui/theme/theme.h"
 
 #include <QLabel>
+#include <QPushButton>
 #include <QScrollArea>
 #include <QVBoxLayout>
 #include <QWidget>
@@ -26,7 +27,6 @@ class SuggestionsPanel : public QWidget {
   void refresh();
   QString titleText() const;
   QString searchText() const;
-  void followLink(const QString& link);
   void addSuggestions();
   void refreshEnabled();
   QWidget* makeCard(const Suggestion& suggestion);
@@ -36,6 +36,7 @@ class SuggestionsPanel : public QWidget {
   const Theme& m_theme;
   SuggestionSearch m_search;
   QLabel* m_title;
+  QPushButton* m_searchButton;  // cancels the search, or begins it again
   QScrollArea* m_area;
   QWidget* m_list = nullptr;
   QVBoxLayout* m_cards = nullptr;

@@ -58,6 +58,7 @@ void SuggestionSearch::cancel() {
   ++m_number;
   m_isSearching = false;
   m_isCanceled = true;
+  m_found.clear();  // they are of the pipeline before the last edit
   Q_EMIT changed();
 }
 

@@ -35,6 +35,12 @@ void PaneArea::resizeEvent(QResizeEvent* event) {
   QScrollArea::resizeEvent(event);
 }
 
+/// A pane without a layout asks its parent, where its smallest size changes.
+bool PaneArea::viewportEvent(QEvent* event) {
+  if (event->type() == QEvent::LayoutRequest) fit();
+  return QScrollArea::viewportEvent(event);
+}
+
 bool PaneArea::eventFilter(QObject* watched, QEvent* event) {
   if (watched == widget() && event->type() == QEvent::LayoutRequest) fit();
   return QScrollArea::eventFilter(watched, event);

@@ -18,6 +18,7 @@ class PaneArea : public QScrollArea {
  protected:
   void resizeEvent(QResizeEvent* event) override;
   bool eventFilter(QObject* watched, QEvent* event) override;
+  bool viewportEvent(QEvent* event) override;
 
  private:
   void fit();

@@ -80,6 +80,7 @@ QString Workspaces::markedText() { return tr("Profile •"); }
 
 void Workspaces::restoreLast() {
   if (m_layouts.contains(m_current)) m_panes.restoreLayout(m_layouts.value(m_current));
+  Q_EMIT shown(m_current);
 }
 
 QToolBar* Workspaces::makeBar(QWidget* parent) const {
@@ -98,7 +99,10 @@ bool Workspaces::show(const QString& id) {
   const auto choices = m_choices->actions();
   if (std::ranges::none_of(choices, [&](const QAction* choice) { return choice->data().toString() == id; }))
     return false;
-  if (id == m_current) return true;
+  if (id == m_current) {
+    Q_EMIT shown(id);
+    return true;
+  }
   m_layouts.insert(m_current, m_panes.layout());
   m_current = id;
   if (id == QString::fromLatin1(kProfile)) markProfile(false);

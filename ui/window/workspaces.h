@@ -37,7 +37,7 @@ class Workspaces : public QObject {
   void offerProfile();
 
  Q_SIGNALS:
-  /// Another one is shown.
+  /// One is shown: another one, the same again, or that of the last window.
   void shown(const QString& id);
 
  private:

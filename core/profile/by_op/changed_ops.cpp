@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -50,63 +52,44 @@ const char* variantOf(const RunRecord& base, const RunRecord& next) {
   return base.variant("fused") && next.variant("fused") ? "fused" : "unfused";
 }
 
-class PassChanges {
- public:
-  PassChanges(const RunRecord& base, const RunRecord& next, std::string_view phase)
-      : m_base(base), m_next(next), m_phase(phase) {
-    const VariantRecord* const before = base.variant(variantOf(base, next));
-    const VariantRecord* const after = next.variant(variantOf(base, next));
-    if (!before || !after) return;
-    for (const VariantRecord* variant : {before, after})
-      for (const StepRecord& step : variant->steps)
-        if (isTimed(step, phase)) m_groups.join(step.owners);
-    m_before = samplesOf(*before, phase, m_groups);
-    m_after = samplesOf(*after, phase, m_groups);
-    for (const VariantRecord* variant : {before, after})
-      for (const StepRecord& step : variant->steps)
-        if (isTimed(step, phase)) m_ops.insert(m_ops.end(), step.owners.begin(), step.owners.end());
-  }
-
-  /// set(op, change)
-  template <class Set>
-  void forEach(const Set& set) {
-    for (const std::string& op : m_ops) {
-      const auto before = m_before.find(m_groups.groupOf(op));
-      const auto after = m_after.find(m_groups.groupOf(op));
-      if (before != m_before.end() && after != m_after.end()) set(op, change(op, before->second, after->second));
-    }
-  }
-
- private:
-  MetricChange change(const std::string& op, const std::vector<double>& before,
-                      const std::vector<double>& after) const {
-    return {.name = op,
-            .phase = std::string(m_phase),
-            .unit = "ns",
-            .base = summarize(before),
-            .next = summarize(after),
-            .change = changeBetween(m_base, m_next, before, after)};
-  }
-
-  const RunRecord& m_base;
-  const RunRecord& m_next;
-  std::string_view m_phase;
-  OpGroups m_groups;
-  Samples m_before;
-  Samples m_after;
-  std::vector<std::string> m_ops;
-};
+/// The changes of all ops in one pass.
+std::map<std::string, MetricChange> passChanges(const RunRecord& base, const RunRecord& next, std::string_view phase) {
+  const VariantRecord* const before = base.variant(variantOf(base, next));
+  const VariantRecord* const after = next.variant(variantOf(base, next));
+  if (!before || !after) return {};
+  OpGroups groups;
+  std::set<std::string> ops;
+  for (const VariantRecord* variant : {before, after})
+    for (const StepRecord& step : variant->steps)
+      if (isTimed(step, phase)) {
+        groups.join(step.owners);
+        ops.insert(step.owners.begin(), step.owners.end());
+      }
+  const Samples was = samplesOf(*before, phase, groups);
+  const Samples is = samplesOf(*after, phase, groups);
+  std::map<std::string, MetricChange> ofGroups;
+  for (const auto& [group, samples] : was)
+    if (const auto now = is.find(group); now != is.end())
+      ofGroups.emplace(group, MetricChange{.name = group,
+                                           .phase = std::string(phase),
+                                           .unit = "ns",
+                                           .base = summarize(samples),
+                                           .next = summarize(now->second),
+                                           .change = changeBetween(base, next, samples, now->second)});
+  std::map<std::string, MetricChange> changes;
+  for (const std::string& op : ops)
+    if (const auto found = ofGroups.find(groups.groupOf(op)); found != ofGroups.end())
+      changes.emplace(op, found->second).first->second.name = op;
+  return changes;
+}
 
 }  // namespace
 
 std::map<std::string, OpChange> changedOps(const RunRecord& base, const RunRecord& next) {
   std::map<std::string, OpChange> changes;
-  PassChanges(base, next, phaseName(Phase::Forward)).forEach([&](const std::string& op, MetricChange change) {
-    changes[op].forward = std::move(change);
-  });
-  PassChanges(base, next, phaseName(Phase::Backward)).forEach([&](const std::string& op, MetricChange change) {
+  for (auto& [op, change] : passChanges(base, next, phaseName(Phase::Forward))) changes[op].forward = std::move(change);
+  for (auto& [op, change] : passChanges(base, next, phaseName(Phase::Backward)))
     changes[op].backward = std::move(change);
-  });
   return changes;
 }
 

@@ -23,6 +23,7 @@ using Integers = std::vector<std::int64_t>;
 
 bool isTranspose(const OnnxNode* node, std::initializer_list<std::int64_t> order) {
   if (!node || node->op_type() != "Transpose" || !node->domain().empty()) return false;
+  if (node->input_size() != 1 || node->output_size() != 1) return false;
   const auto* const perm = findAttribute(*node, "perm");
   return perm && std::equal(perm->ints().begin(), perm->ints().end(), order.begin(), order.end());
 }
@@ -63,7 +64,7 @@ class BatchFirst {
 
   const OnnxNode* only(const char* type, const std::string& tensor) const {
     const OnnxNode* const node = only(tensor);
-    return node && node->op_type() == type ? node : nullptr;
+    return node && node->op_type() == type && node->input_size() == 2 ? node : nullptr;
   }
 
   /// A constant that is one row.
@@ -168,7 +169,7 @@ class BatchFirst {
       if (std::ranges::count(node.input(), transpose.output(0)) > 0) products.push_back(&node);
     const auto isProduct = [&](const OnnxNode* node) {
       return node->op_type() == "MatMul" && node->domain().empty() && node->input(0) == transpose.output(0) &&
-             weightOf(*node);
+             node->output_size() == 1 && weightOf(*node);
     };
     if (products.empty() || !std::ranges::all_of(products, isProduct) ||
         m_readers[transpose.output(0)] != static_cast<int>(products.size()))
@@ -182,7 +183,8 @@ class BatchFirst {
     nodes[0].set_input(0, transpose.input(0));
     const OnnxNode* bias = nullptr;
     for (const OnnxNode& node : m_graph.node())
-      if (m_readers[product.output(0)] == 1 && node.op_type() == "Add" && node.input_size() == 2)
+      if (m_readers[product.output(0)] == 1 && node.op_type() == "Add" && node.input_size() == 2 &&
+          node.output_size() == 1)
         for (const int side : {0, 1})
           if (node.input(side) == product.output(0) && isRow(node.input(1 - side))) bias = &node;
     if (bias) {

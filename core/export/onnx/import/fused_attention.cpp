@@ -285,7 +285,7 @@ class FusedAttention {
   /// Has the vector one element for each entry of a batch, which an input of the model has, too?
   bool isOfBatch(const std::string& vector) const {
     const auto* const type = typeOf(vector);
-    if (!type || !type->has_shape()) return false;
+    if (!type || type->shape().dim_size() != 1) return false;
     const auto& count = type->shape().dim(0);
     return std::ranges::any_of(m_graph.input(), [&](const ::onnx::ValueInfoProto& input) {
       const auto& shape = input.type().tensor_type().shape();
@@ -398,8 +398,11 @@ class FusedAttention {
   }
 
   void addPresent(int output, std::int64_t groups) {
+    constexpr int kApart = 4;  // axes of heads that stand apart
     const bool isKey = output == 1;
-    if (groups <= 0) {
+    const int rank = rankOf(input(output));
+    if (groups > 0 && rank != 3 && rank != kApart) return;
+    if (groups <= 0 || rank == kApart) {
       make("Identity", {input(output)}, isKey ? "present_k" : "present_v");
     } else {
       const std::string shape = constant(isKey ? "present_k_shape" : "present_v_shape", {0, 0, groups, -1});
