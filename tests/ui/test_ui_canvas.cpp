@@ -1378,6 +1378,11 @@ void CanvasTest::menusAreAboutTheItemUnderThePointer() {
   const QPoint node = view.mapFromScene(scene.node("fc")->sceneBox().center());
   const QPoint wire = view.mapFromScene(scene.links().front()->path().pointAtPercent(0.5));
   QVERIFY(has(node, "Replace") || has(node, "Rep&lace"));
+  const auto ofNode = contextMenuAt(view, node);
+  const QList<QAction*> commands = ofNode->actions();
+  QVERIFY(std::ranges::count_if(commands, &QAction::isSeparator) >= 3);
+  QVERIFY(!commands.front()->isSeparator() && !commands.back()->isSeparator());
+  for (const QAction* command : commands) QVERIFY(!command->property(kViewKeyProperty).toBool());
   QVERIFY(has({2, 2}, "Insert op here") && has({2, 2}, "Fit all") && !has({2, 2}, "Remove the wire"));
   QVERIFY(has(wire, "Remove the wire to norm.x"));
   f.session.selection().select({QStringLiteral("act")});

@@ -5,6 +5,7 @@
 #include "ui/canvas/blocks/block_doors.h"
 #include "ui/canvas/canvas_commands.h"
 #include "ui/canvas/canvas_selection.h"
+#include "ui/canvas/menus/context_menu.h"
 #include "ui/canvas/node_moves.h"
 #include "ui/problems/problems_panel.h"
 #include "ui/theme/format.h"
@@ -16,6 +17,7 @@
 namespace fuseline::ui {
 
 EditMenu::EditMenu(const Parts& parts, QMenu& menu, QToolBar& toolBar) : QObject(&menu), m_parts(parts), m_menu(menu) {
+  menu.setObjectName(QString::fromLatin1(kEditMenuName));
   addUndoCommands(toolBar);
   menu.addSeparator();
   addClipboardCommands();

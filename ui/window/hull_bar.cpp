@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/window/hull_bar.h"
 
+#include "ui/canvas/menus/context_menu.h"
+
 #include <QLabel>
 
 namespace fuseline::ui {
@@ -33,6 +35,7 @@ void HullBar::addKey(QWidget& canvas, const QString& text, Qt::Key key, void (Hu
   auto* action = new QAction(text, this);
   action->setShortcut(key);
   action->setShortcutContext(Qt::WidgetShortcut);
+  action->setProperty(kViewKeyProperty, true);
   connect(action, &QAction::triggered, this, run);
   canvas.addAction(action);
   m_commands.append(action);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/window/overlay_commands.h"
 
+#include "ui/canvas/menus/context_menu.h"
+
 namespace fuseline::ui {
 
 OverlayCommands::OverlayCommands(HeatOverlay& overlay, QObject* parent)
@@ -24,6 +26,7 @@ void OverlayCommands::addMenu(QMenu& viewMenu, QWidget& canvas) {
   });
   next->setShortcut(Qt::Key_O);
   next->setShortcutContext(Qt::WidgetShortcut);
+  next->setProperty(kViewKeyProperty, true);
   canvas.addAction(next);
   refresh();
 }

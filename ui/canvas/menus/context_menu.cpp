@@ -29,7 +29,7 @@ class ContextMenu {
     if (const auto port = items.portNear(position))
       addPortCommands(*port);
     else if (m_scene.selection().isOver(position))
-      m_menu->addActions(m_view.actions());
+      addSelectionCommands();
     else if (const RerouteItem* point = items.reroutes().itemAt(position))
       addRerouteCommands(point->id());
     else if (const LinkItem* link = items.linkAt(position))
@@ -40,6 +40,23 @@ class ContextMenu {
   }
 
  private:
+  /// The canvas's own commands, in the groups of the Edit menu. Keys that only change the view are in View.
+  void addSelectionCommands() {
+    QList<QAction*> rest = m_view.actions();
+    const QMenu* const edit = m_view.window()->findChild<QMenu*>(QString::fromLatin1(kEditMenuName));
+    bool isNewGroup = false;
+    const QList<QAction*> grouped = edit ? edit->actions() : QList<QAction*>();
+    for (QAction* action : grouped) {
+      isNewGroup = isNewGroup || action->isSeparator();
+      if (rest.removeAll(action) == 0) continue;
+      if (std::exchange(isNewGroup, false) && !m_menu->isEmpty()) m_menu->addSeparator();
+      m_menu->addAction(action);
+    }
+    if (!m_menu->isEmpty()) m_menu->addSeparator();
+    for (QAction* action : rest)
+      if (!action->property(kViewKeyProperty).toBool()) m_menu->addAction(action);
+  }
+
   template <class Run>
   QAction& add(const QString& text, Run run) {
     return *m_menu->addAction(text, &m_view, std::move(run));
