@@ -22,7 +22,7 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr int kMostSubjectPx = 180;
+constexpr int kMostSubjectPx = 240;
 constexpr int kCellPaddingPx = 16;
 
 }  // namespace

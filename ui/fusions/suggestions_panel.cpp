@@ -62,7 +62,7 @@ std::vector<Chip> chipsOf(const Suggestion& suggestion) {
   addBytes(before.savedForBackwardBytes - after.savedForBackwardBytes, SuggestionsPanel::tr("kept for backward"));
   addBytes(before.peakBytes - after.peakBytes, SuggestionsPanel::tr("peak memory"));
   addFlops(after.quantizedFlops - before.quantizedFlops, SuggestionsPanel::tr("in 8 bits or fewer"));
-  addFlops(after.flops - before.flops, SuggestionsPanel::tr("in all"));
+  addFlops(after.flops - before.flops, SuggestionsPanel::tr("in total"));
   return chips;
 }
 
@@ -144,7 +144,7 @@ QString SuggestionsPanel::searchText() const {
   const auto tried = static_cast<qsizetype>(m_search.numTried());
   const auto most = static_cast<qsizetype>(m_search.mostTried());
   if (m_search.isCanceled()) return tr("Canceled after %1.").arg(counted(tried, tr("edit"), tr("edits")));
-  return most == 0 ? tr("Trying edits...") : tr("Trying edit %1 of %2 at most...").arg(tried + 1).arg(most);
+  return most == 0 ? tr("Trying edits...") : tr("Trying edit %1 of at most %2...").arg(tried + 1).arg(most);
 }
 
 void SuggestionsPanel::refresh() {

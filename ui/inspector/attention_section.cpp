@@ -87,7 +87,8 @@ QString attentionWords(const AttentionMask& mask) {
 
 MaskPicture::MaskPicture(const Theme& theme, QWidget* parent) : QWidget(parent), m_theme(theme) {
   setFixedSize(kCells * kCellPx + 1, kCells * kCellPx + 1);
-  setToolTip(tr("Queries from top to bottom, keys from left to right; a filled cell has pairs that are attended"));
+  setToolTip(
+      tr("Queries from top to bottom, keys from left to right; in a filled cell at least one query attends to a key"));
 }
 
 void MaskPicture::setMask(const AttentionMask& mask) {

@@ -60,8 +60,9 @@ struct PipelineToExport {
 Error notExportable(const PipelineDocument& document, const std::vector<Diagnostic>& problems) {
   const auto isError = [](const Diagnostic& problem) { return problem.severity == Severity::Error; };
   const auto first = std::ranges::find_if(problems, isError);
-  if (document.ops().empty() || first == problems.end())
+  if (document.ops().empty())
     return Error{Session::tr("The pipeline has no ops yet. Add one to export it.").toStdString()};
+  if (first == problems.end()) return Error{Session::tr("The pipeline has no plan yet.").toStdString()};
   const auto numOthers = std::ranges::count_if(problems, isError) - 1;
   QString sentence = Session::tr("The pipeline has an error: %1").arg(toQt(first->message));
   if (numOthers > 0) sentence += Session::tr(" The Problems pane shows %1 more.").arg(numOthers);

@@ -30,14 +30,16 @@ DropEffect FileDrop::effectOf(const QDropEvent& event) const {
 bool FileDrop::announce(QDropEvent& event) {
   if (m_files.isEmpty()) return false;
   m_overlay->announce(dropText(m_files, effectOf(event)));
-  event.acceptProposedAction();
+  event.setDropAction(Qt::CopyAction);  // a file manager deletes what it has moved
+  event.accept();
   return true;
 }
 
 bool FileDrop::drop(QDropEvent& event) {
   m_overlay->hide();
   if (m_files.isEmpty()) return false;
-  event.acceptProposedAction();
+  event.setDropAction(Qt::CopyAction);
+  event.accept();
   effectOf(event) == DropEffect::Compare ? Q_EMIT compareWanted(m_files.front()) : Q_EMIT openWanted(m_files);
   return true;
 }
