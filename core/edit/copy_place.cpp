@@ -6,6 +6,7 @@
 #include "core/edit/view_grid.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 
@@ -13,22 +14,27 @@ namespace fuseline {
 
 namespace {
 
-using RowsByColumn = std::multimap<int, int>;
+/// Files may have places anywhere in the range of int.
+using RowsByColumn = std::multimap<std::int64_t, std::int64_t>;
 
-bool covers(const RowsByColumn& nodes, Position place) {
-  const auto first = nodes.upper_bound(place.x - kNodeWidthPx);
-  const auto last = nodes.lower_bound(place.x + kNodeWidthPx);
-  return std::any_of(first, last, [&](const auto& node) { return std::abs(node.second - place.y) < kRowPitchPx; });
+bool covers(const RowsByColumn& nodes, std::int64_t x, std::int64_t y) {
+  const auto first = nodes.upper_bound(x - kNodeWidthPx);
+  const auto last = nodes.lower_bound(x + kNodeWidthPx);
+  return std::any_of(first, last, [&](const auto& node) { return std::abs(node.second - y) < kRowPitchPx; });
 }
 
-bool overlap(const FrameArea& a, const FrameArea& b) {
-  return a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
+/// Of stretches that begin at a and b.
+bool overlap(std::int64_t a, std::int64_t lengthOfA, std::int64_t b, std::int64_t lengthOfB) {
+  return a < b + lengthOfB && b < a + lengthOfA;
 }
 
-bool coversFrame(const PipelineDocument& document, FrameArea area, int offset) {
-  area.y += offset;
-  return std::ranges::any_of(document.frames(),
-                             [&](const DocumentFrame& frame) { return frame.area && overlap(*frame.area, area); });
+bool overlap(const FrameArea& a, const FrameArea& b, int offsetOfB) {
+  return overlap(a.x, a.width, b.x, b.width) && overlap(a.y, a.height, std::int64_t{b.y} + offsetOfB, b.height);
+}
+
+bool coversFrame(const PipelineDocument& document, const FrameArea& area, int offset) {
+  return std::ranges::any_of(
+      document.frames(), [&](const DocumentFrame& frame) { return frame.area && overlap(*frame.area, area, offset); });
 }
 
 }  // namespace
@@ -38,7 +44,9 @@ Position offsetOfCopy(const PipelineDocument& document, std::string_view text) {
   RowsByColumn nodes;
   for (const auto& [id, place] : document.positions()) nodes.emplace(place.x, place.y);
   Position offset{0, 0};
-  const auto coversNode = [&](const auto& node) { return covers(nodes, {node.second.x, node.second.y + offset.y}); };
+  const auto coversNode = [&](const auto& node) {
+    return covers(nodes, node.second.x, std::int64_t{node.second.y} + offset.y);
+  };
   const auto coversAFrame = [&](const DocumentFrame& frame) {
     return frame.area && coversFrame(document, *frame.area, offset.y);
   };

@@ -367,7 +367,9 @@ Result<FusibleOperation> specialise(const Attributes& given) {
       .inputs = inputsOf(form),
       .parameters = parametersOf(form),
       .outputs = {{"y", "[S, B, H * Dv]", "The dtype of x; the heads are merged, as in TransformerEngine."}},
-      .residuals = {{"lse", "[B, H, S]", "Log-sum-exp of the scores of each row, in f32; [T, H] in thd."}},
+      .residuals = {{"lse", "[B, H, S]",
+                     "Log-sum-exp of the scores of each row, in f32; [T, H] in thd; with a bias [2, ..], the largest "
+                     "score apart."}},
       .attributes = attributes(),
       .settle = settle,
       .infer = infer,

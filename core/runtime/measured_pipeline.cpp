@@ -164,7 +164,7 @@ Result<MeasuredPipeline> measuredPipeline(const RunRecord& run) {
 std::vector<std::string> differingSteps(const RunRecord& run, const Analysis& analysis) {
   std::vector<std::string> names;
   if (!analysis.isRunnable()) return names;
-  appendDifference(run, "unfused", analysis.unfusedPlan(), names);
+  if (run.variant("unfused")) appendDifference(run, "unfused", analysis.unfusedPlan(), names);
   appendDifference(run, "fused", *analysis.fusedPlan, names);
   return names;
 }

@@ -136,7 +136,7 @@ void ChangesTest::theColumnWithTheMostTextHasTheRoom() {
   QVERIFY(f.apply(manyEdits(f.session.pipeline().document())));
   const QTreeView& view = *f.window.changes().view();
   resizePane(f.window.changes(), {460, 300});
-  QVERIFY(view.columnWidth(ChangesModel::WhatColumn) + view.columnWidth(ChangesModel::KindColumn) < 460 / 2);
+  QVERIFY(view.columnWidth(ChangesModel::WhatColumn) + view.columnWidth(ChangesModel::KindColumn) < 460 * 3 / 4);
   for (const int column : {ChangesModel::WhatColumn, ChangesModel::KindColumn})
     for (const QModelIndex& row : f.model().changeRows())
       QVERIFY(view.columnWidth(column) >

@@ -144,7 +144,8 @@ QString SuggestionsPanel::searchText() const {
   const auto tried = static_cast<qsizetype>(m_search.numTried());
   const auto most = static_cast<qsizetype>(m_search.mostTried());
   if (m_search.isCanceled()) return tr("Canceled after %1.").arg(counted(tried, tr("edit"), tr("edits")));
-  return most == 0 ? tr("Trying edits...") : tr("Trying edit %1 of at most %2...").arg(tried + 1).arg(most);
+  return most == 0 ? tr("Trying edits...")
+                   : tr("Trying edit %1 of at most %2...").arg(std::min(tried + 1, most)).arg(most);
 }
 
 void SuggestionsPanel::refresh() {

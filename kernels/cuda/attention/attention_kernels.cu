@@ -252,7 +252,8 @@ __global__ void __launch_bounds__(kWarpLanes) sinkGradients(const __grid_constan
   for (std::int64_t i = threadIdx.x; i < task.entries * rules.queries; i += kWarpLanes) {
     const std::int64_t index = (i / rules.queries * rules.heads + head) * rules.queries + i % rules.queries;
     const float* const kept = task.lse + (rules.isPacked ? i * rules.heads + head : index);
-    sum += loadTotal(kept, rules.largestOffset).probability(rules.sinks[head]) * task.deltas[index];
+    const RowTotal total = loadTotal(kept, rules.largestOffset);
+    if (total.logarithm != minusInfinity()) sum += total.exponential(rules.sinks[head]) * task.deltas[index];
   }
   sum = sumOverLanes(sum, kWarpLanes);
   if (threadIdx.x == 0) task.gradients[head] = -sum;

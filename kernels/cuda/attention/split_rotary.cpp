@@ -231,6 +231,7 @@ Verdict canQuantizeParts(const KernelQuery& query) {
 }
 
 Verdict canQuantizeTokens(const KernelQuery& query) {
+  if (query.phase == Phase::Backward) return refuseCopies("CUDA", query);
   const TensorQuantizers& quantizers = query.copies->quantizers;
   const bool isOfTensor = quantizers.rowwise && quantizers.rowwise->scaling == Scaling::PerTensor;
   if (query.copies->isAmaxOnly() || (isOfTensor && !quantizers.columnwise)) return Verdict::yes();

@@ -13,7 +13,7 @@ namespace fuseline::cuda::kernels {
 
 /// A step of a Split, perhaps with a Bias and rotary embeddings.
 Result<std::unique_ptr<Kernel>> compileSplitRotary(const CompileRequest& request);
-/// Whether it can write these quantized tensors of its parts; query: with copies.
+/// Whether it can write these quantized tensors of its parts, never those of gradients; query: with copies.
 Verdict canQuantizeParts(const KernelQuery& query);
 /// The same for any pass over tokens, whose heads are one row.
 Verdict canQuantizeTokens(const KernelQuery& query);

@@ -182,6 +182,21 @@ TEST_F(CudaAttention, OfFp8IsQuantizedByLinears) {
       }
 }
 
+/// No kernel that turns gradients back quantizes them, or finds their amax.
+TEST_F(CudaAttention, GradientsOfRotaryEmbeddingsAreQuantizedApart) {
+  std::vector<Link> links = packedHeads(4, 2);
+  links.front() = with(std::move(links.front()), "bias", true);
+  links.push_back(rotaryOf("rope_q", "split.y"));
+  links.push_back(rotaryOf("rope_k", "split.y1"));
+  const Graph graph =
+      chain(DType::BF16, {48, 16}, links, {.recipe = "Float8CurrentScaling", .extraOutputs = {"rope_q.y", "split.y2"}});
+  const std::shared_ptr<Backend> backend = *cudaTestBackend();
+  const FusionReport report = fusedFor(graph, backend);
+  EXPECT_EQ(
+      firstDifference(runPlan(graph, report, backend), runPlan(graph, withoutFusedOperands(report), backend), 0.0), "")
+      << toTree(graph, report);
+}
+
 /// Where cuDNN writes bf16 from FP8: Blackwell, and the harness.
 TEST_F(CudaAttention, Fp8AsOneGraphIsLikeTheReference) {
   using List = std::vector<std::int64_t>;

@@ -116,7 +116,7 @@ class BatchFirst {
   std::string exchanged(const std::string& shape) {
     const std::string name = shape + "/batch_first";
     if (const auto all = m_reading.integers(shape)) {
-      if (all->size() != 3) return {};
+      if (all->size() != 3 || std::ranges::count(*all, 0) > 0) return {};  // 0 is an extent of the input, in its order
       if (!m_made.insert(name).second) return name;
       ::onnx::TensorProto& tensor = *m_graph.add_initializer();
       tensor.set_name(name);
@@ -147,13 +147,14 @@ class BatchFirst {
     const std::string shape = exchanged(apart->input(1));
     if (shape.empty()) return;
     OnnxNode turned = *first;
-    turned.set_name(first->name() + "/batch_first");
+    turned.set_name(first->output(0) + "/batch_first");
     turned.set_output(0, first->output(0) + "/batch_first");
     setOrder(turned, {0, 2, 1, 3});
     if (m_made.insert(turned.output(0)).second) m_before[first->output(0)].push_back(turned);
     OnnxNode rows = *merged;
     rows.set_input(0, turned.output(0));
-    if (--m_readers[first->output(0)] == 0) m_left.insert(first->output(0));
+    // Where something passes it on, it stays.
+    if (merged->input(0) == first->output(0) && --m_readers[first->output(0)] == 0) m_left.insert(first->output(0));
     m_changed[merged->output(0)] = {rows};
     OnnxNode whole = *apart;
     whole.set_input(1, shape);
@@ -195,7 +196,7 @@ class BatchFirst {
     }
     for (OnnxNode& node : nodes) node.set_output(0, node.output(0) + "/batch_first");
     OnnxNode& turned = nodes.emplace_back(transpose);
-    turned.set_name(product.name() + "/batch_first");
+    turned.set_name(product.output(0) + "/batch_first");
     turned.set_input(0, nodes[nodes.size() - 2].output(0));
     turned.set_output(0, bias ? bias->output(0) : product.output(0));
     m_changed[product.output(0)] = nodes;

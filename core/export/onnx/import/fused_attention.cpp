@@ -400,8 +400,8 @@ class FusedAttention {
   void addPresent(int output, std::int64_t groups) {
     constexpr int kApart = 4;  // axes of heads that stand apart
     const bool isKey = output == 1;
-    const int rank = rankOf(input(output));
-    if (groups > 0 && rank != 3 && rank != kApart) return;
+    const int rank = rankOf(input(output));  // 0: not known, as of [B, S, G D] that other nodes make
+    if (groups > 0 && rank != 0 && rank != 3 && rank != kApart) return;
     if (groups <= 0 || rank == kApart) {
       make("Identity", {input(output)}, isKey ? "present_k" : "present_v");
     } else {
