@@ -23,7 +23,7 @@ bool covers(const RowsByColumn& nodes, std::int64_t x, std::int64_t y) {
   return std::any_of(first, last, [&](const auto& node) { return std::abs(node.second - y) < kRowPitchPx; });
 }
 
-/// Of stretches that begin at a and b.
+/// Do two stretches that begin at a and b overlap?
 bool overlap(std::int64_t a, std::int64_t lengthOfA, std::int64_t b, std::int64_t lengthOfB) {
   return a < b + lengthOfB && b < a + lengthOfA;
 }
