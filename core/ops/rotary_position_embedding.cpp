@@ -74,7 +74,7 @@ std::optional<Error> checkType(const Attributes& given) {
 }
 
 std::optional<Error> checkNumbers(const Attributes& given) {
-  for (const char* name : {"factor", "seq_len_interpolation_factor"})
+  for (const char* name : {"factor", "seq_len_interpolation_factor", "beta_fast", "beta_slow"})
     if (given.has(name))
       if (auto error = checkPositive(kName, name, given)) return error;
   const double base = given.real("rotary_base");

@@ -148,6 +148,8 @@ TEST(RotaryPositionEmbedding, RefusesFrequenciesByAnUnknownLength) {
   EXPECT_EQ(rotaryRefusal(with({{"start_positions", true}})),
             "RotaryPositionEmbedding: the frequencies of rope_type dynamic depend on the longest sequence, which "
             "start_positions decide; set max_seq_len to its length.");
+  EXPECT_EQ(rotaryRefusal({{"beta_fast", 0.0}}),
+            "RotaryPositionEmbedding: beta_fast is 0, but it must be finite and more than 0.");
   EXPECT_EQ(rotaryRefusal({{"seq_len_interpolation_factor", 2.0},
                            {"pretrained_max_position_embeddings", std::int64_t{8}},
                            {"tensor_format", text("thd")}},
