@@ -87,7 +87,7 @@ TEST(OnnxWeights, StayWhereNobodyAsksForThem) {
   const Result<ImportedPipeline> imported = importOnnxModel(withoutMetadata(exported(smallTemplate("gpt-mlp"))), "a");
   ASSERT_TRUE(imported);
   EXPECT_TRUE(imported->weights.empty());
-  EXPECT_TRUE(has(imported->notes.back(), "so runs use random"));
+  EXPECT_TRUE(has(imported->notes.back(), "Weights are random"));
 }
 
 // ---- one weight
