@@ -189,7 +189,7 @@ TEST_F(CudaAttention, GradientsOfRotaryEmbeddingsAreQuantizedApart) {
   links.push_back(rotaryOf("rope_q", "split.y"));
   links.push_back(rotaryOf("rope_k", "split.y1"));
   const Graph graph =
-      chain(DType::BF16, {48, 16}, links, {.recipe = "Float8CurrentScaling", .extraOutputs = {"rope_q.y", "split.y2"}});
+      chain(DType::BF16, {48, 16}, links, {.extraOutputs = {"rope_q.y", "split.y2"}, .recipe = "Float8CurrentScaling"});
   const std::shared_ptr<Backend> backend = *cudaTestBackend();
   const FusionReport report = fusedFor(graph, backend);
   EXPECT_EQ(
