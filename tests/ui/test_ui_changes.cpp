@@ -562,6 +562,8 @@ void ChangesTest::timesStandOnBothCanvasesAndTheirChangeOnTheNewOne() {
   QVERIFY(!f.window.scene().measured().overlay().scale() && !base->scene()->node("fc")->look().hasHeat());
 
   QVERIFY(f.session.baselines().pin(before));
+  QVERIFY2(!f.window.scene().measured().overlay().description().contains(QStringLiteral("none of these ops")),
+           "while the change is computed");
   QVERIFY(QTest::qWaitFor([&] { return base->scene()->node("fc")->look().hasHeat(); }));
   QVERIFY(!base->scene()->node("fc")->look().forwardHeat->isChange);
   QVERIFY(QTest::qWaitFor([&] { return f.window.scene().node("fc")->look().hasHeat(); }));

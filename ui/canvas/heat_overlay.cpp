@@ -59,9 +59,11 @@ void HeatOverlay::compare() {
   m_pool.clear();
   m_changes.clear();
   ++m_number;
+  m_isComparing = false;
   const auto& run = m_session.results().lastRun();
   const Baseline* const base = m_session.baselines().reference();
   if (m_mode != HeatMode::Change || !run || !base) return;
+  m_isComparing = true;
   m_pool.start([this, number = m_number, record = base->record, now = run->record] {
     auto changes = changedOps(*record, now);
     QMetaObject::invokeMethod(
@@ -69,6 +71,7 @@ void HeatOverlay::compare() {
         [this, number, changes = std::move(changes)]() mutable {
           if (number != m_number) return;
           m_changes = std::move(changes);
+          m_isComparing = false;
           Q_EMIT changed();
         },
         Qt::QueuedConnection);
@@ -187,10 +190,11 @@ QString HeatOverlay::description() const {
       if (!m_session.baselines().reference())
         return tr("Overlay: change from a baseline. None is pinned: pin a run above Timings.");
       if (measured())
-        return changes().empty() ? tr("Overlay: change from baseline %1. It measured none of these ops.")
-                                       .arg(m_session.baselines().reference()->letter())
-                                 : tr("Overlay: change from baseline %1. Press O for RMS errors.")
-                                       .arg(m_session.baselines().reference()->letter());
+        return changes().empty() && !m_isComparing
+                   ? tr("Overlay: change from baseline %1. It measured none of these ops.")
+                         .arg(m_session.baselines().reference()->letter())
+                   : tr("Overlay: change from baseline %1. Press O for RMS errors.")
+                         .arg(m_session.baselines().reference()->letter());
       break;
     default: break;
   }

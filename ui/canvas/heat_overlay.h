@@ -76,6 +76,7 @@ class HeatOverlay : public QObject {
   mutable std::optional<MeasuredOps> m_measured;  // of the last run; nothing: not computed yet
   std::map<std::string, OpChange> m_changes;
   quint64 m_number = 0;  // of the newest comparison; older ones are dropped
+  bool m_isComparing = false;
   QThreadPool m_pool;
 };
 

@@ -32,7 +32,7 @@ struct PortLook {
   bool operator==(const PortLook&) const = default;
 };
 
-/// One pass of an op in the overlay. text: empty where the figure is of several ops.
+/// One pass of an op in the overlay. text: empty where the time is that of several ops; each of them has their change.
 struct HeatHalf {
   double heat = 0.0;  // 0 to 1; of a change -1 to 1
   bool isChange = false;
